@@ -1,8 +1,8 @@
 //! The identity of a caller, and the networks that a token may be used from.
 
+pub mod attempts;
 pub mod permission;
 pub mod token;
-pub mod tries;
 
 use std::fmt;
 use std::net::IpAddr;

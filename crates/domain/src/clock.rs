@@ -6,17 +6,3 @@ use jiff::Timestamp;
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
-
-/// The machine's wall clock.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that everything else is handed"
-    )]
-    fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
-}

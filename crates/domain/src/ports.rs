@@ -5,6 +5,7 @@
 use std::error::Error;
 
 mod access;
+mod attempts;
 mod audit;
 mod billing;
 mod binds;
@@ -23,9 +24,9 @@ mod second_factor;
 mod senders;
 mod sessions;
 mod traffic;
-mod tries;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
+pub use attempts::{AttemptKey, AttemptStore};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
 pub use binds::{BindDemand, BindShare, BindStore, PoolCursor, RoutePool, Shared};
@@ -69,7 +70,6 @@ pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondPr
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
-pub use tries::{AttemptKey, AttemptStore};
 
 /// Why a store failed. The text says what happened, never which SQL was run.
 #[derive(Debug, thiserror::Error)]
@@ -116,21 +116,32 @@ pub trait WorkStore: MessageStore + DispatchStore + BindStore + CallbackStore {}
 
 impl<T> WorkStore for T where T: MessageStore + DispatchStore + BindStore + CallbackStore {}
 
-/// All ports of the database.
+/// Accounts with their tokens, balances and signing secrets.
+pub trait AccountStore: AccessStore + BillingStore + CallbackStore + AuditStore {}
+
+impl<T> AccountStore for T where T: AccessStore + BillingStore + CallbackStore + AuditStore {}
+
+/// People and how they sign in.
+pub trait IdentityStore:
+    PeopleStore + MembershipStore + SessionStore + SecondFactorStore + AttemptStore + AuditStore
+{
+}
+
+impl<T> IdentityStore for T where
+    T: PeopleStore + MembershipStore + SessionStore + SecondFactorStore + AttemptStore + AuditStore
+{
+}
+
+/// The whole database. Each use case takes only the part of it that it needs: an `Arc<dyn Store>` coerces to an `Arc`
+/// of any of these traits.
 pub trait Store:
     WorkStore
-    + AccessStore
-    + BillingStore
+    + AccountStore
+    + IdentityStore
     + CatalogueStore
     + SenderStore
     + CodeStore
     + OAuthStore
-    + PeopleStore
-    + MembershipStore
-    + SessionStore
-    + SecondFactorStore
-    + AttemptStore
-    + AuditStore
     + HistoryStore
     + TrafficStore
     + OperationsStore
@@ -139,18 +150,12 @@ pub trait Store:
 
 impl<T> Store for T where
     T: WorkStore
-        + AccessStore
-        + BillingStore
+        + AccountStore
+        + IdentityStore
         + CatalogueStore
         + SenderStore
         + CodeStore
         + OAuthStore
-        + PeopleStore
-        + MembershipStore
-        + SessionStore
-        + SecondFactorStore
-        + AttemptStore
-        + AuditStore
         + HistoryStore
         + TrafficStore
         + OperationsStore

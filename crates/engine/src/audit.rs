@@ -88,7 +88,7 @@ impl Audit {
         detail: impl Display,
     ) -> Result<RecordedChange<'_>, StoreError> {
         let change = self.change(by, account, action.name(), &subject, &detail);
-        self.store.note_change(&change).await?;
+        self.store.record_change(&change).await?;
         Ok(RecordedChange {
             audit: self,
             change,
@@ -106,7 +106,7 @@ impl Audit {
     ) -> Result<(), StoreError> {
         let action = format!("{}{REFUSED}", action.name());
         let change = self.change(by, account, &action, &subject, &why);
-        self.store.note_change(&change).await.map(drop)
+        self.store.record_change(&change).await.map(drop)
     }
 
     /// Entries that match a filter, newest first.
@@ -115,7 +115,7 @@ impl Audit {
         filter: &AuditFilter,
         look: Cursor<AuditId>,
     ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
-        self.store.look_for_changes(filter, look).await
+        self.store.search_changes(filter, look).await
     }
 
     fn change(
@@ -163,7 +163,7 @@ impl RecordedChange<'_> {
             at: self.audit.clock.now(),
             ..self.change
         };
-        if let Err(error) = self.audit.store.note_change(&refused).await {
+        if let Err(error) = self.audit.store.record_change(&refused).await {
             // The attempt itself is in the log, which matters more.
             tracing::warn!(%error, action = refused.action, "a refusal could not be recorded in the audit log");
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use domain::kill_point::{KillPoint, pass};
-use domain::ports::{CatalogueEntry, CatalogueKind, CatalogueStore, Store, StoreError};
+use domain::ports::{CatalogueEntry, CatalogueKind, CatalogueStore, StoreError};
 use domain::{AccountId, Channel, Clock};
 use numbering::reference::{Difference, Files, Problem, Reference, difference};
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,10 @@ pub struct Catalogues {
 
 impl Catalogues {
     /// Reads the catalogues in force.
-    pub async fn load(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+    pub async fn load(
+        store: Arc<dyn CatalogueStore>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
         let audit = Audit::new(store.clone(), clock.clone());
         Self::read(store, audit, clock).await
     }
@@ -152,7 +155,7 @@ impl Catalogues {
 
     /// Like [`Self::load`], and then follows imports. Must be called inside a tokio runtime.
     pub async fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn CatalogueStore>,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, StoreError> {
         let catalogues = Arc::new(Self::load(store, clock).await?);

@@ -1,6 +1,7 @@
 //! Who may call, and who may sign in: accounts, tokens, people, sessions and OAuth grants.
 
 pub mod accounts;
+pub(crate) mod attempts;
 pub mod gate;
 pub mod grants;
 pub mod hasher;
@@ -8,4 +9,3 @@ pub mod people;
 pub mod rate;
 pub mod sign_in;
 pub mod throttle;
-pub(crate) mod tries;

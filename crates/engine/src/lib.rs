@@ -10,7 +10,9 @@
 //! | [`cluster`] | one process as a node among others: heartbeat, clock, message IDs, held rows |
 //! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
+//! | [`Invalid`] | a field of a request that breaks a rule |
 //! | [`audit`] | the audit log, which most use cases write |
+//! | [`clock`] | the machine's clock, which `serve` and the commands pass to everything else |
 //! | [`batcher`] | many writes in one transaction |
 //!
 //! HTTP and SQL do not belong here: `web` calls these use cases, and they reach the databases and the network through
@@ -20,9 +22,11 @@ pub mod audit;
 pub mod batcher;
 pub mod callbacks;
 pub mod catalogue;
+pub mod clock;
 pub mod cluster;
 mod entropy;
 pub mod identity;
+mod invalid;
 mod maintenance;
 pub mod reading;
 pub mod senders;
@@ -55,6 +59,7 @@ pub use identity::gate::Gate;
 pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
 pub use identity::sign_in::SignIn;
+pub use invalid::{Field, Invalid};
 pub use reading::history::History;
 pub use reading::messages::Messages;
 pub use reading::operations::Operations;
@@ -69,7 +74,7 @@ pub use sending::submit::Submit;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// What this process tells operators about itself.
-    pub card: NodeInfo,
+    pub node_info: NodeInfo,
     /// How many submissions may wait for the database; further callers must retry.
     pub accept_queue: usize,
     /// Maximum number of submissions in one transaction.
@@ -281,11 +286,11 @@ async fn join(
     outside: Option<Outside>,
     settings: &Settings,
 ) -> Result<(Arc<Node>, Option<Worker>), StoreError> {
-    let card = NodeInfo {
+    let info = NodeInfo {
         works: outside.is_some(),
-        ..settings.card.clone()
+        ..settings.node_info.clone()
     };
-    let node = Node::start(store.clone(), clock.clone(), card).await?;
+    let node = Node::start(store.clone(), clock.clone(), info).await?;
     let start = |outside| Worker::start(store, clock, &node, routing, outside, settings);
     let worker = outside.map(start);
     Ok((node, worker))

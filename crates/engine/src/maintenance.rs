@@ -7,7 +7,7 @@ use domain::Clock;
 use domain::code_cap;
 use domain::delivery::SIMULATOR;
 use domain::kill_point::{KillPoint, pass};
-use domain::ports::{Store, StoreError, WorkStore};
+use domain::ports::{BillingStore, Store, StoreError, TrafficStore, WorkStore};
 use jiff::SignedDuration;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -139,7 +139,7 @@ async fn expire(
 }
 
 /// Settles receipts left by a node that stopped between storing them and looking for their parts.
-async fn compare_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+async fn compare_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
     let mut tick = tokio::time::interval(COMPARE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -147,7 +147,7 @@ async fn compare_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Call
         let reservation = callbacks.reserve(STEP as usize);
         let holder = node.id();
         match store
-            .compare_receipts(holder, STEP, reservation.is_some())
+            .match_stored_receipts(holder, STEP, reservation.is_some())
             .await
         {
             Ok(ended) => callbacks.take(holder, reservation, ended.iter()),
@@ -159,7 +159,7 @@ async fn compare_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Call
     }
 }
 
-async fn add_up_all(store: Arc<dyn Store>) {
+async fn add_up_all(store: Arc<dyn TrafficStore>) {
     let mut tick = tokio::time::interval(ADD_UP_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -192,7 +192,7 @@ async fn prune_all(
     }
 }
 
-async fn fold_all(store: Arc<dyn Store>, age: SignedDuration) {
+async fn fold_all(store: Arc<dyn BillingStore>, age: SignedDuration) {
     let mut tick = tokio::time::interval(FOLD_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -246,7 +246,7 @@ async fn prune(
     while store.prune_grants(clock.now(), STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
-    while store.prune_tries(clock.now(), STEP).await? >= u64::from(STEP) {
+    while store.prune_attempts(clock.now(), STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
     prune_codes(store, clock).await?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
-    Confirmed, ListRange, NewSender, Registered, SenderFilter, Store, StoreError, UrlGuard,
+    Confirmed, ListRange, NewSender, Registered, SenderFilter, SenderStore, StoreError, UrlGuard,
 };
 use domain::quoted::Quoted;
 use domain::sender::{
@@ -17,7 +17,8 @@ use domain::sender::{
 use domain::{Access, AccountId, CallbackUrl, Clock, Msisdn, Originator, SenderId};
 
 use crate::entropy;
-use crate::sending::submit::{Invalid, Notice, Submit, SubmitError, check_active};
+use crate::invalid::{Field, Invalid};
+use crate::sending::submit::{Notice, Submit, SubmitError, check_active};
 
 pub use review::{ReviewError, SenderReview};
 
@@ -96,7 +97,7 @@ pub enum ConfirmError {
 
 /// The sender IDs of an account.
 pub struct Senders {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SenderStore>,
     clock: Arc<dyn Clock>,
     guard: Arc<dyn UrlGuard>,
     submit: Arc<Submit>,
@@ -106,7 +107,7 @@ pub struct Senders {
 impl Senders {
     /// PINs are sent from `pin_from`.
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn SenderStore>,
         clock: Arc<dyn Clock>,
         guard: Arc<dyn UrlGuard>,
         submit: Arc<Submit>,
@@ -131,7 +132,7 @@ impl Senders {
         let mut sender = check(access.account, order, self.clock.now())?;
         if let Some(url) = &sender.notification_url {
             let checked = self.guard.check(access.account, url).await;
-            checked.map_err(|forbidden| Invalid::new("notificationUrl", forbidden))?;
+            checked.map_err(|forbidden| Invalid::new(Field::NotificationUrl, forbidden))?;
         }
         let SenderName::Msisdn(number) = sender.name else {
             return self.registered(self.store.register_sender(&sender).await?);
@@ -221,7 +222,7 @@ impl Senders {
         id: SenderId,
         code: &str,
     ) -> Result<(), ConfirmError> {
-        let guess: Pin = code.parse().map_err(|e| Invalid::new("code", e))?;
+        let guess: Pin = code.parse().map_err(|e| Invalid::new(Field::Code, e))?;
         let now = self.clock.now();
         match self.store.confirm_sender(account, id, guess, now).await? {
             Confirmed::Judged(Judgement::Right) => Ok(()),
@@ -268,19 +269,22 @@ fn check(
     order: SenderInput<'_>,
     now: domain::Timestamp,
 ) -> Result<NewSender, Invalid> {
-    let kind: SenderKind = order.kind.parse().map_err(|e| Invalid::new("type", e))?;
+    let kind: SenderKind = order
+        .kind
+        .parse()
+        .map_err(|e| Invalid::new(Field::SenderKind, e))?;
     let name = check_name(kind, &order.name)?;
     let category = order.category.as_deref().map(str::parse::<Category>);
     let category = category
         .transpose()
-        .map_err(|e| Invalid::new("category", e))?;
+        .map_err(|e| Invalid::new(Field::Category, e))?;
     let description = order.description.map(check_description).transpose()?;
     if kind == SenderKind::AlphaNumeric {
         let missing = |field| Invalid::new(field, "it is missing; a name is reviewed by it");
-        category.ok_or_else(|| missing("category"))?;
+        category.ok_or_else(|| missing(Field::Category))?;
         description
             .as_ref()
-            .ok_or_else(|| missing("categoryDescription"))?;
+            .ok_or_else(|| missing(Field::CategoryDescription))?;
     }
     let url = order.notification_url.as_deref().map(CallbackUrl::parse);
     let url = url.transpose();
@@ -289,7 +293,7 @@ fn check(
         name,
         category,
         description,
-        notification_url: url.map_err(|e| Invalid::new("notificationUrl", e))?,
+        notification_url: url.map_err(|e| Invalid::new(Field::NotificationUrl, e))?,
         pin: None,
         created_at: now,
     })
@@ -297,14 +301,14 @@ fn check(
 
 /// A number must be one that can receive a PIN.
 fn check_name(kind: SenderKind, text: &str) -> Result<SenderName, Invalid> {
-    let name = SenderName::parse(kind, text).map_err(|e| Invalid::new("name", e))?;
+    let name = SenderName::parse(kind, text).map_err(|e| Invalid::new(Field::SenderName, e))?;
     match &name {
         SenderName::Msisdn(number) if !numbering::is_possible(number) => {
             let reason = format!(
                 "{} is not a possible number; check its calling code and length",
                 Quoted(text)
             );
-            Err(Invalid::new("name", reason))
+            Err(Invalid::new(Field::SenderName, reason))
         }
         _ => Ok(name),
     }
@@ -320,7 +324,7 @@ fn check_description(text: Cow<'_, str>) -> Result<String, Invalid> {
         _ if text.contains(is_unprintable) => "it holds control characters".to_owned(),
         _ => return Ok(text.into_owned()),
     };
-    Err(Invalid::new("categoryDescription", reason))
+    Err(Invalid::new(Field::CategoryDescription, reason))
 }
 
 #[cfg(test)]
@@ -366,12 +370,12 @@ mod tests {
             (
                 "no category",
                 bare("AlphaNumeric", "Acme"),
-                "'category': it is missing",
+                "Category: it is missing",
             ),
             (
                 "no description",
                 undescribed,
-                "'categoryDescription': it is missing",
+                "CategoryDescription: it is missing",
             ),
         ] {
             let error = checked(order).expect_err(case);
@@ -398,16 +402,20 @@ mod tests {
             (
                 "kind",
                 order("alphanumeric", "Acme"),
-                "'type': 'alphanumeric'",
+                "SenderKind: 'alphanumeric'",
             ),
-            ("name", order("AlphaNumeric", "A@B"), "'name': 'A@B'"),
-            ("local", order("MSISDN", "020000001"), "'name'"),
-            ("not possible", order("MSISDN", "+3712000000712"), "'name'"),
-            ("category", category, "'category': 'Shop'"),
+            ("name", order("AlphaNumeric", "A@B"), "SenderName: 'A@B'"),
+            ("local", order("MSISDN", "020000001"), "SenderName"),
+            (
+                "not possible",
+                order("MSISDN", "+3712000000712"),
+                "SenderName",
+            ),
+            ("category", category, "Category: 'Shop'"),
             ("blank", described(" ".into()), "it is empty"),
             ("too long", described(long.into()), "1001 characters"),
             ("control", described("a\0b".into()), "control characters"),
-            ("url", url, "'notificationUrl'"),
+            ("url", url, "NotificationUrl"),
         ] {
             let error = checked(order).expect_err(case);
             assert!(error.contains(fragment), "{case}: {error}");

@@ -80,7 +80,10 @@ fn correct(items: &[Item]) {
 }
 
 /// Items a second, after one warm-up pass.
-#[expect(clippy::cast_precision_loss, reason = "a rate is told to a few digits")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a rate is printed with a few digits"
+)]
 fn rate(time: Duration, items: usize, pass: impl Fn()) -> f64 {
     pass();
     let started = Instant::now();

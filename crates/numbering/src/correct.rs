@@ -64,7 +64,7 @@ fn for_country(country: Option<Country>) -> String {
     country.map_or_else(String::new, |country| format!(" for {country}"))
 }
 
-/// Corrects a number and tells its country and type.
+/// Corrects a number, and returns its country and type.
 ///
 /// The number is first read as dialled in the country, if one is given: a local number gets the calling code, an
 /// international one keeps its own. If the result is not in use, the digits are read as an international number. With

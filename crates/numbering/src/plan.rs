@@ -58,7 +58,7 @@ pub(crate) struct DiallingRegion {
 
 /// Splits digits into the plan of their calling code and the rest.
 pub(crate) fn split_calling_code(digits: &[u8]) -> Option<(&'static CallingCode, &[u8])> {
-    let entry = WORLD.starting(digits.iter().copied())?;
+    let entry = WORLD.find_entry(digits.iter().copied())?;
     Some((entry.plan(), &digits[entry.code_digits..]))
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn split_calling_code(digits: &[u8]) -> Option<(&'static CallingCode,
 pub(crate) fn check_length(number: &Msisdn) -> Option<Length> {
     let digits = number.digits().bytes();
     let total = digits.len();
-    let entry = WORLD.starting(digits.map(|digit| digit - b'0'))?;
+    let entry = WORLD.find_entry(digits.map(|digit| digit - b'0'))?;
     Some(entry.lengths.classify(total - entry.code_digits))
 }
 
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// The entry of the calling code that the digits start with.
-    fn starting(&self, mut digits: impl Iterator<Item = u8>) -> Option<&Entry> {
+    fn find_entry(&self, mut digits: impl Iterator<Item = u8>) -> Option<&Entry> {
         let leading = (0..LEADING_DIGITS).try_fold(0, |leading, _| {
             Some(leading * 10 + usize::from(digits.next()?))
         })?;

@@ -15,14 +15,14 @@ use crate::plan::{self, Digits, Length};
 ///
 /// Like the library, this accepts lengths that are only dialled within an area (seven digits after `+1`).
 pub fn is_possible(number: &Msisdn) -> bool {
-    is_known(plan::check_length(number)) || is_known(length_when_read(number))
+    is_known(plan::check_length(number)) || is_known(length_after_parsing(number))
 }
 
 fn is_known(length: Option<Length>) -> bool {
     matches!(length, Some(Length::Whole | Length::Local))
 }
 
-fn length_when_read(number: &Msisdn) -> Option<Length> {
+fn length_after_parsing(number: &Msisdn) -> Option<Length> {
     let reading = reading::with_calling_code(&Digits::from(number)).ok()?;
     Some(reading.length())
 }

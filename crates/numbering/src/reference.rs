@@ -200,31 +200,35 @@ fn main_mcc<'a>(networks: impl IntoIterator<Item = &'a NetworkEntry>) -> Option<
 
 /// Adds to each operator its networks, in ascending order.
 fn with_networks(operators: Vec<OperatorRow>, networks: &[NetworkEntry]) -> Box<[Operator]> {
-    let mut held: HashMap<OperatorId, Vec<&NetworkEntry>> = HashMap::new();
+    let mut by_operator: HashMap<OperatorId, Vec<&NetworkEntry>> = HashMap::new();
     for entry in networks {
-        held.entry(entry.operator).or_default().push(entry);
+        by_operator.entry(entry.operator).or_default().push(entry);
     }
     operators
         .into_iter()
         .map(|row| {
-            let own = held.get(&row.id).map_or(&[][..], Vec::as_slice);
+            let own = by_operator.get(&row.id).map_or(&[][..], Vec::as_slice);
             with_own_networks(row, own)
         })
         .collect()
 }
 
-fn with_own_networks(row: OperatorRow, held: &[&NetworkEntry]) -> Operator {
-    let mcc = main_mcc(held.iter().copied());
-    let under_it = || held.iter().filter(|entry| Some(entry.network.mcc()) == mcc);
-    let main = under_it()
+fn with_own_networks(row: OperatorRow, networks: &[&NetworkEntry]) -> Operator {
+    let mcc = main_mcc(networks.iter().copied());
+    let in_main_mcc = || {
+        networks
+            .iter()
+            .filter(|entry| Some(entry.network.mcc()) == mcc)
+    };
+    let main = in_main_mcc()
         .find(|entry| entry.status == NetworkStatus::Operational)
-        .or_else(|| under_it().next());
+        .or_else(|| in_main_mcc().next());
     Operator {
         id: row.id,
         country: row.country,
         name: row.name,
         main: main.map(|entry| entry.network),
-        networks: under_it().map(|entry| entry.network).collect(),
+        networks: in_main_mcc().map(|entry| entry.network).collect(),
     }
 }
 

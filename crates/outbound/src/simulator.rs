@@ -180,7 +180,7 @@ impl Simulator {
         if next.reports_seen && receipt.outcome == Outcome::Delivered {
             tokio::time::sleep(self.settings.delay).await;
             while sink
-                .seen(receipt.of.clone(), self.clock.now())
+                .mark_seen(receipt.of.clone(), self.clock.now())
                 .await
                 .is_err()
             {

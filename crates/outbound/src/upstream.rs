@@ -161,7 +161,7 @@ impl Upstream {
             ReportContent::Seen => {
                 let outcome = Outcome::Delivered;
                 let of = self.receive(message, reference, outcome, None).await?;
-                self.sink.seen(of, self.clock.now()).await?;
+                self.sink.mark_seen(of, self.clock.now()).await?;
             }
         }
         Ok(())

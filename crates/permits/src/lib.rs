@@ -17,12 +17,12 @@ use tokio::sync::Notify;
 pub struct Permits<K> {
     all: usize,
     each: fn(&K) -> usize,
-    taken: Mutex<Taken<K>>,
+    taken: Mutex<Counts<K>>,
     released: Notify,
 }
 
 #[derive(Debug)]
-struct Taken<K> {
+struct Counts<K> {
     all: usize,
     by_key: HashMap<K, usize>,
 }
@@ -33,7 +33,7 @@ impl<K: Clone + Eq + Hash> Permits<K> {
         Arc::new(Self {
             all,
             each,
-            taken: Mutex::new(Taken {
+            taken: Mutex::new(Counts {
                 all: 0,
                 by_key: HashMap::new(),
             }),
@@ -81,7 +81,7 @@ impl<K: Clone + Eq + Hash> Permits<K> {
 }
 
 impl<K> Permits<K> {
-    fn lock(&self) -> MutexGuard<'_, Taken<K>> {
+    fn lock(&self) -> MutexGuard<'_, Counts<K>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,9 +120,15 @@ mod tests {
         let held = [permits.try_acquire(&["a"]), permits.try_acquire(&["a"])];
         assert!(held.iter().all(Option::is_some));
         assert!(permits.try_acquire(&["a"]).is_none(), "it has its share");
-        assert!(permits.try_acquire(&["b"]).is_some(), "another has not");
+        assert!(
+            permits.try_acquire(&["b"]).is_some(),
+            "another key holds none"
+        );
         drop(held);
-        assert!(permits.try_acquire(&["a"]).is_some(), "given back");
+        assert!(
+            permits.try_acquire(&["a"]).is_some(),
+            "the permits were returned"
+        );
         assert_eq!((permits.taken(), permits.lock().by_key.len()), (0, 0));
     }
 
@@ -134,7 +140,7 @@ mod tests {
         assert!(permits.try_acquire(&["session", "another"]).is_none());
         assert!(
             permits.try_acquire(&["another"]).is_some(),
-            "nothing is kept of a refusal"
+            "a refusal holds no permit"
         );
         let second = permits.try_acquire(&["second", "account"]);
         assert!(second.is_some());
@@ -163,13 +169,13 @@ mod tests {
             let permits = permits.clone();
             async move { permits.acquire(&["a"]).await }
         });
-        let given_up = tokio::spawn({
+        let cancelled = tokio::spawn({
             let permits = permits.clone();
             async move { permits.acquire(&["a"]).await }
         });
         tokio::task::yield_now().await;
-        given_up.abort();
-        assert!(given_up.await.is_err());
+        cancelled.abort();
+        assert!(cancelled.await.is_err());
         drop(held);
         drop(waiting.await.expect("it got the permit"));
         assert_eq!(permits.taken(), 0);

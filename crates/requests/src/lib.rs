@@ -1,8 +1,8 @@
 //! Answering HTTP requests: what the REST API, MCP, OAuth and the dashboard have in common.
 //!
 //! What belongs here: errors as answers ([`Problem`]), reading a body within its limits ([`body`]), the caller's
-//! address ([`client_address()`]), rate limits and their headers ([`rate_limit`]), cookies, the answers to unknown
-//! addresses and wrong methods, and a limit on blocking work.
+//! address ([`client_address()`]), rate limits and their headers ([`rate_limit`]), cookies, the names of
+//! fields ([`field_name`]), the answers to unknown addresses and wrong methods, and a limit on blocking work.
 //!
 //! What does not: routes, pages, and anything that only one of them needs.
 
@@ -11,6 +11,7 @@ pub mod body;
 mod client_address;
 mod cookie;
 mod fallback;
+mod field;
 mod problem;
 pub mod rate_limit;
 
@@ -18,5 +19,6 @@ pub use blocking::BlockingWork;
 pub use client_address::{Peer, client_address};
 pub use cookie::cookie;
 pub use fallback::{with_unknown_addresses, wrong_method};
+pub use field::{InvalidField, field_name};
 pub use problem::{Problem, REQUIRED_PERMISSION};
 pub use rate_limit::TooManyRequests;

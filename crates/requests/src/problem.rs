@@ -5,13 +5,14 @@ use domain::Permission;
 use domain::billing::NotPaid;
 use domain::code_cap::{NUMBER_DAY, NUMBER_HOUR};
 use domain::ports::StoreError;
+use engine::Invalid;
 use engine::identity::gate::{Refusal, either};
 use engine::senders::{ConfirmError, MAX_AWAITING, RegisterError};
-use engine::sending::submit::{Invalid, SubmitError};
+use engine::sending::submit::SubmitError;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::TooManyRequests;
+use crate::{InvalidField, TooManyRequests};
 
 /// Names the permission that a token lacks, so that programs need not parse the message.
 pub const REQUIRED_PERMISSION: HeaderName = HeaderName::from_static("x-required-permission");
@@ -104,9 +105,15 @@ impl IntoResponse for Problem {
     }
 }
 
+impl From<InvalidField> for Problem {
+    fn from(error: InvalidField) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
 impl From<Invalid> for Problem {
     fn from(error: Invalid) -> Self {
-        Self::bad_request(error.to_string())
+        InvalidField::from(error).into()
     }
 }
 

@@ -9,45 +9,45 @@ use domain::encryption::{KeyId, KeyRing, SALT_BYTES, ServiceKey};
 use crate::rows::Corrupt;
 use crate::{KeyRetention, OpenError};
 
-/// How many rows are encrypted again by one statement.
+/// How many rows one statement encrypts again.
 pub(crate) const BATCH: u16 = 500;
 
-/// Which key is to encrypt once a database is open.
+/// The key that encrypts new values in an opened database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encrypting {
-    /// The one that the database names.
+    /// The current key of the database.
     AsBefore,
-    /// The first of the configuration.
+    /// The first key of the configuration.
     Newest,
 }
 
 /// The row of `service_key`.
-pub(crate) struct NamedKey {
+pub(crate) struct KeyRow {
     pub(crate) key_id: String,
     pub(crate) proof: Vec<u8>,
-    /// A key that is kept in the database itself.
-    pub(crate) kept: Option<String>,
+    /// The key itself, if it is stored in the database.
+    pub(crate) stored_key: Option<String>,
 }
 
-impl NamedKey {
-    /// For a database that names no key yet, and for one that is to name another.
+impl KeyRow {
+    /// The row for a database without a key, or after a rotation.
     pub(crate) fn from_keys(keys: &KeyRing, keep: KeyRetention) -> Self {
         Self {
             key_id: keys.active().to_string(),
             proof: keys.proof(salt()),
-            kept: (keep == KeyRetention::InDatabase).then(|| keys.active_key().reveal()),
+            stored_key: (keep == KeyRetention::InDatabase).then(|| keys.active_key().reveal()),
         }
     }
 
-    /// The keys, of which the one encrypts that the database names; the one that it keeps is among them.
+    /// The keys, including a key stored in the database, with the database's key as the active one.
     pub(crate) fn check(&self, keys: &KeyRing, database: &str) -> Result<KeyRing, OpenError> {
-        let kept = self.kept.as_deref().map(ServiceKey::parse);
-        let keys = match kept {
-            Some(Ok(kept)) => &keys.with_former(kept),
+        let stored_key = self.stored_key.as_deref().map(ServiceKey::parse);
+        let keys = match stored_key {
+            Some(Ok(stored_key)) => &keys.with_former(stored_key),
             _ => keys,
         };
-        let named = KeyId::parse(&self.key_id).and_then(|id| keys.with_active(id));
-        match named {
+        let active = KeyId::parse(&self.key_id).and_then(|id| keys.with_active(id));
+        match active {
             Some(keys) if keys.proves(&self.proof) => Ok(keys),
             _ => Err(OpenError::WrongKey {
                 database: database.to_owned(),
@@ -58,17 +58,17 @@ impl NamedKey {
     }
 }
 
-/// The place of an account's webhook secrets, the current one and the former one.
-pub(crate) fn secret_place(account_name: &str) -> String {
+/// The encryption context of an account's signing secrets, the current and the former one.
+pub(crate) fn secret_context(account_name: &str) -> String {
     format!("account.callback_secret {account_name}")
 }
 
-/// The place of a person's TOTP key, offered or active.
-pub(crate) fn totp_place(person_id: i64) -> String {
+/// The encryption context of a person's TOTP key, offered or active.
+pub(crate) fn totp_context(person_id: i64) -> String {
     format!("person.totp {person_id}")
 }
 
-/// Fresh bytes for a value that is encrypted.
+/// Random bytes for one encrypted value.
 pub(crate) fn salt() -> [u8; SALT_BYTES] {
     let mut bytes = [0; SALT_BYTES];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
@@ -76,56 +76,56 @@ pub(crate) fn salt() -> [u8; SALT_BYTES] {
 }
 
 /// Encrypts a text for its column.
-pub(crate) fn encrypt_text(keys: &KeyRing, place: &str, plain: &str) -> String {
-    keys.encrypt_text(place, plain, salt())
+pub(crate) fn encrypt_text(keys: &KeyRing, context: &str, plain: &str) -> String {
+    keys.encrypt_text(context, plain, salt())
 }
 
 /// Encrypts bytes for their column.
-pub(crate) fn encrypt(keys: &KeyRing, place: &str, plain: &[u8]) -> Vec<u8> {
-    keys.encrypt(place, plain, salt())
+pub(crate) fn encrypt(keys: &KeyRing, context: &str, plain: &[u8]) -> Vec<u8> {
+    keys.encrypt(context, plain, salt())
 }
 
-/// Reads a column that holds an encrypted text.
-pub(crate) fn decrypt_text(keys: &KeyRing, place: &str, text: &str) -> Result<String, Corrupt> {
-    keys.decrypt_text(place, text).map_err(|error| {
-        tracing::error!(place, %error, "a stored secret cannot be decrypted");
+/// Decrypts a text column.
+pub(crate) fn decrypt_text(keys: &KeyRing, context: &str, text: &str) -> Result<String, Corrupt> {
+    keys.decrypt_text(context, text).map_err(|error| {
+        tracing::error!(context, %error, "a stored secret cannot be decrypted");
         Corrupt("encrypted text")
     })
 }
 
-/// Reads a column that holds encrypted bytes.
-pub(crate) fn decrypt(keys: &KeyRing, place: &str, value: &[u8]) -> Result<Vec<u8>, Corrupt> {
-    keys.decrypt(place, value).map_err(|error| {
-        tracing::error!(place, %error, "a stored secret cannot be decrypted");
+/// Decrypts a column of bytes.
+pub(crate) fn decrypt(keys: &KeyRing, context: &str, value: &[u8]) -> Result<Vec<u8>, Corrupt> {
+    keys.decrypt(context, value).map_err(|error| {
+        tracing::error!(context, %error, "a stored secret cannot be decrypted");
         Corrupt("encrypted value")
     })
 }
 
-/// A text that the active key does not encrypt yet, encrypted with it. What is not encrypted at all is taken as it is.
-pub(crate) fn renew_text(keys: &KeyRing, place: &str, text: &str) -> Result<String, OpenError> {
+/// Encrypts a text with the active key. It may be encrypted with a former key, or not at all.
+pub(crate) fn renew_text(keys: &KeyRing, context: &str, text: &str) -> Result<String, OpenError> {
     let plain = match domain::encryption::key_of_text(text) {
         None => text.to_owned(),
         Some(_) => keys
-            .decrypt_text(place, text)
-            .map_err(|source| undecryptable(place, source))?,
+            .decrypt_text(context, text)
+            .map_err(|source| undecryptable(context, source))?,
     };
-    Ok(encrypt_text(keys, place, &plain))
+    Ok(encrypt_text(keys, context, &plain))
 }
 
-/// The same for bytes.
-pub(crate) fn renew(keys: &KeyRing, place: &str, value: &[u8]) -> Result<Vec<u8>, OpenError> {
+/// Like [`renew_text`], for bytes.
+pub(crate) fn renew(keys: &KeyRing, context: &str, value: &[u8]) -> Result<Vec<u8>, OpenError> {
     let plain = match domain::encryption::key_of(value) {
         None => value.to_vec(),
         Some(_) => keys
-            .decrypt(place, value)
-            .map_err(|source| undecryptable(place, source))?,
+            .decrypt(context, value)
+            .map_err(|source| undecryptable(context, source))?,
     };
-    Ok(encrypt(keys, place, &plain))
+    Ok(encrypt(keys, context, &plain))
 }
 
-fn undecryptable(place: &str, source: domain::encryption::DecryptError) -> OpenError {
+fn undecryptable(context: &str, source: domain::encryption::DecryptError) -> OpenError {
     OpenError::Undecryptable {
-        place: place.to_owned(),
+        context: context.to_owned(),
         source,
     }
 }
@@ -140,47 +140,49 @@ mod tests {
     }
 
     #[test]
-    fn a_database_decides_which_key_encrypts() {
-        let named = NamedKey::from_keys(&ring(1, &[]), KeyRetention::Elsewhere);
+    fn the_key_of_the_database_encrypts() {
+        let key_row = KeyRow::from_keys(&ring(1, &[]), KeyRetention::Elsewhere);
         for (name, keys, fits) in [
             ("the same", ring(1, &[]), true),
             ("a newer one besides", ring(2, &[1]), true),
             ("another", ring(2, &[]), false),
         ] {
-            let checked = named.check(&keys, "db");
+            let checked = key_row.check(&keys, "db");
             assert_eq!(checked.is_ok(), fits, "{name}");
             match checked {
-                Ok(keys) => assert_eq!(keys.active().to_string(), named.key_id, "{name}"),
+                Ok(keys) => assert_eq!(keys.active().to_string(), key_row.key_id, "{name}"),
                 Err(error) => {
                     let said = error.to_string();
-                    assert!(said.contains(&named.key_id), "{said}");
+                    assert!(said.contains(&key_row.key_id), "{said}");
                     assert!(said.contains("security.key"), "{said}");
                 }
             }
         }
-        let forged = NamedKey {
+        let forged = KeyRow {
             proof: ring(2, &[]).proof(salt()),
-            key_id: named.key_id,
-            kept: None,
+            key_id: key_row.key_id,
+            stored_key: None,
         };
         assert!(forged.check(&ring(1, &[]), "db").is_err(), "a forged proof");
     }
 
     #[test]
-    fn a_kept_key_serves_whoever_opens_the_database() {
-        let named = NamedKey::from_keys(&ring(1, &[]), KeyRetention::InDatabase);
-        let keys = named.check(&ring(2, &[]), "db").expect("it is kept");
+    fn a_key_stored_in_the_database_is_used() {
+        let key_row = KeyRow::from_keys(&ring(1, &[]), KeyRetention::InDatabase);
+        let keys = key_row
+            .check(&ring(2, &[]), "db")
+            .expect("the key is stored");
         assert_eq!(keys.active(), ring(1, &[]).active());
         assert_eq!(keys.newest(), ring(2, &[]).active());
-        let broken = NamedKey {
-            kept: Some("no key".to_owned()),
-            ..named
+        let broken = KeyRow {
+            stored_key: Some("no key".to_owned()),
+            ..key_row
         };
         assert!(broken.check(&ring(2, &[]), "db").is_err());
     }
 
     #[test]
-    fn what_is_plain_or_under_a_former_key_is_renewed() {
+    fn unencrypted_values_and_those_with_a_former_key_are_renewed() {
         let (old, both) = (ring(1, &[]), ring(2, &[1]));
         let former = encrypt_text(&old, "place", "secret");
         for text in ["secret", &former] {

@@ -23,7 +23,7 @@ pub mod transfer;
 mod url;
 
 use encrypted::Encrypting;
-pub use migrations::{Fit, Schema};
+pub use migrations::{Compatibility, Schema};
 pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};
 
 /// Options for opening a store.
@@ -63,18 +63,17 @@ pub enum OpenError {
     /// The database does not open, or cannot be reached.
     #[error("cannot open the database {database}")]
     Open {
-        /// Which, without its password.
+        /// The database, without its password.
         database: String,
-        /// What happened.
         #[source]
         source: Cause,
     },
-    /// A migration did not go through; the one before it still stands.
+    /// A migration failed. The earlier ones stay applied.
     #[error("migration {name} failed")]
     Migrate {
-        /// Number and name.
+        /// The number and name of the migration.
         name: String,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
@@ -88,16 +87,16 @@ pub enum OpenError {
         /// The highest that this program knows.
         known: i64,
     },
-    /// Nodes still run that could not go on after a step of the schema.
+    /// Nodes are running that cannot work after this migration.
     #[error(
         "{name} changes the database in a way that older nodes cannot work with, and these still run: {}; \
          stop them and start again (one that has died is forgotten after 10 seconds)",
         nodes.join(", ")
     )]
     OlderNodes {
-        /// Number and name of the step.
+        /// The number and name of the migration.
         name: String,
-        /// Which nodes, each with what it said of itself.
+        /// The nodes, each with its version and host.
         nodes: Vec<String>,
     },
     /// The database names a key that this node does not have.
@@ -108,45 +107,44 @@ pub enum OpenError {
         ours.join(", ")
     )]
     WrongKey {
-        /// Which, without its password.
+        /// The database, without its password.
         database: String,
         /// The ID of the key that the database names.
         named: String,
-        /// The IDs of the keys that there are.
+        /// The IDs of the keys that this node has.
         ours: Vec<String>,
     },
-    /// A value in it is encrypted with a key that this node does not have, or was changed.
-    #[error("cannot decrypt {place} in the database")]
+    /// A value is encrypted with a key that this node does not have, or was tampered with.
+    #[error("cannot decrypt {context} in the database")]
     Undecryptable {
-        /// Which value.
-        place: String,
-        /// Why.
+        /// The column and row of the value.
+        context: String,
         #[source]
         source: DecryptError,
     },
-    /// Encrypting what was not encrypted did not work.
+    /// Encrypting unencrypted values failed.
     #[error("cannot encrypt the secrets in the database {database}")]
     Encrypt {
-        /// Which, without its password.
+        /// The database, without its password.
         database: String,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
-    /// A copy that was begun and not completed is in it.
+    /// It contains an unfinished copy.
     #[error("the database is an unfinished {what}; {remedy}")]
     Unfinished {
-        /// Of what.
+        /// What was copied.
         what: String,
-        /// What to do.
+        /// How to complete the copy.
         remedy: &'static str,
     },
-    /// Everything in it was moved to another database.
+    /// Its contents were moved to another database.
     #[error(
         "everything in this database was moved to {target}: set database.url to that one. To go back on purpose, and leave there what happened since, run the same `switchboard migrate` with --undo"
     )]
     Moved {
-        /// Where to, without a password.
+        /// The other database, without its password.
         target: String,
     },
 }
@@ -159,7 +157,7 @@ pub async fn open(url: &DatabaseUrl, options: &Options) -> Result<Arc<dyn Store>
     open_with(url, options, &Schema::current()).await
 }
 
-/// The same with another schema than this program's own: that of an older or of a newer one, to try how they go together.
+/// Like [`open`], with the schema of an older or a newer program: for tests of upgrades.
 pub async fn open_with(
     url: &DatabaseUrl,
     options: &Options,

@@ -1,4 +1,4 @@
-//! The schema, as numbered steps that only go forward.
+//! The schema, as numbered migrations that only go forward.
 //!
 //! The runner is written here: each migration runs in a transaction, several nodes may start at once, and a newer
 //! schema is refused. A migration crate would add many dependencies and its own locking.
@@ -8,43 +8,40 @@
 
 use crate::OpenError;
 
-/// One step of the schema, in one database's dialect.
+/// One migration, in the dialect of one database.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Migration {
     /// Counted from 1, without gaps.
     pub(crate) number: i64,
-    /// What its file is called.
+    /// The name of its file.
     pub(crate) name: &'static str,
-    /// What it runs.
     pub(crate) sql: &'static str,
-    /// Whether programs that do not know it can go on.
-    pub(crate) fit: Fit,
+    pub(crate) compatibility: Compatibility,
 }
 
-/// Whether programs that do not know a step of the schema can go on working with it.
+/// Whether programs that do not know a migration can still work after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
-    /// They can: what they read and write is there as before. New tables, new columns with defaults, new indexes.
+pub enum Compatibility {
+    /// They can, because what they use is unchanged. Only new tables, columns with defaults, or indexes were added.
     Compatible,
-    /// They cannot.
     Breaking,
 }
 
-/// The first step after which the database keeps who may still work with it, and what nodes say of themselves.
+/// Since this migration, the database stores the oldest program that may use it, and the versions of the nodes.
 const HANDSHAKE: i64 = 14;
 
 impl Migration {
-    /// Whether the database keeps the oldest program that may still work once this step is applied.
-    pub(crate) const fn keeps_oldest(&self) -> bool {
+    /// Whether the database stores the oldest usable program after this migration.
+    pub(crate) const fn stores_oldest(&self) -> bool {
         self.number >= HANDSHAKE
     }
 
-    /// Whether older nodes must have stopped before it.
+    /// Whether older nodes must stop before this migration.
     pub(crate) const fn waits_for_nodes(&self) -> bool {
-        self.number > HANDSHAKE && matches!(self.fit, Fit::Breaking)
+        self.number > HANDSHAKE && matches!(self.compatibility, Compatibility::Breaking)
     }
 
-    /// Why it is not applied yet.
+    /// The error if older nodes are running.
     pub(crate) fn blocked_by(&self, nodes: Vec<String>) -> OpenError {
         OpenError::OlderNodes {
             name: self.name.to_owned(),
@@ -52,7 +49,6 @@ impl Migration {
         }
     }
 
-    /// Why this step failed.
     pub(crate) fn failed(
         &self,
         source: impl std::error::Error + Send + Sync + 'static,
@@ -64,22 +60,22 @@ impl Migration {
     }
 }
 
-/// Declares both dialects of every step at once, so that neither can be forgotten.
+/// Declares both dialects of every migration together, so that neither can be forgotten.
 macro_rules! migrations {
-    ($($number:literal $name:literal $fit:ident),+ $(,)?) => {
-        /// Every step, in the dialect of `SQLite`.
+    ($($number:literal $name:literal $compatibility:ident),+ $(,)?) => {
+        /// Every migration, in the dialect of `SQLite`.
         pub(crate) const SQLITE: &[Migration] = &[$(Migration {
             number: $number,
             name: $name,
             sql: include_str!(concat!("../migrations/sqlite/", $name, ".sql")),
-            fit: Fit::$fit,
+            compatibility: Compatibility::$compatibility,
         }),+];
-        /// Every step, in the dialect of `PostgreSQL`.
+        /// Every migration, in the dialect of `PostgreSQL`.
         pub(crate) const POSTGRES: &[Migration] = &[$(Migration {
             number: $number,
             name: $name,
             sql: include_str!(concat!("../migrations/postgres/", $name, ".sql")),
-            fit: Fit::$fit,
+            compatibility: Compatibility::$compatibility,
         }),+];
     };
 }
@@ -112,7 +108,7 @@ migrations! {
     25 "0025_memberships" Breaking,
 }
 
-/// The steps of the schema that a program knows.
+/// The migrations that a program knows.
 #[derive(Debug, Clone)]
 pub struct Schema {
     pub(crate) sqlite: Vec<Migration>,
@@ -120,7 +116,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// This program's own.
+    /// The schema of this program.
     pub fn current() -> Self {
         Self {
             sqlite: SQLITE.to_vec(),
@@ -128,52 +124,56 @@ impl Schema {
         }
     }
 
-    /// That of a newer program, which has one step more.
+    /// The schema of a newer program, with one more migration.
     #[must_use]
-    pub fn followed_by(mut self, name: &'static str, sql: &'static str, fit: Fit) -> Self {
+    pub fn followed_by(
+        mut self,
+        name: &'static str,
+        sql: &'static str,
+        compatibility: Compatibility,
+    ) -> Self {
         for steps in [&mut self.sqlite, &mut self.postgres] {
             let number = level(steps) + 1;
             steps.push(Migration {
                 number,
                 name,
                 sql,
-                fit,
+                compatibility,
             });
         }
         self
     }
 
-    /// How many steps it has.
+    /// The number of migrations.
     pub fn level(&self) -> i64 {
         level(&self.sqlite)
     }
 }
 
-/// The last step that a program knows.
+/// The last migration that a program knows.
 pub(crate) fn level(steps: &[Migration]) -> i64 {
     steps.last().map_or(0, |step| step.number)
 }
 
 /// The oldest program that may work with the schema once `step` is applied.
 pub(crate) fn oldest(steps: &[Migration], step: &Migration) -> i64 {
-    let breaking = steps
-        .iter()
-        .rev()
-        .find(|earlier| earlier.number <= step.number && matches!(earlier.fit, Fit::Breaking));
+    let breaking = steps.iter().rev().find(|earlier| {
+        earlier.number <= step.number && matches!(earlier.compatibility, Compatibility::Breaking)
+    });
     breaking.map_or(0, |step| step.number)
 }
 
-/// Where a database stands.
+/// The state of a database's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Standing {
-    /// The last step that was applied.
+pub(crate) struct SchemaState {
+    /// The last migration that was applied.
     pub(crate) applied: i64,
-    /// The oldest program that may work with it; asked for only where a newer program has been at work.
+    /// The oldest program that may work with it; read only if the schema is newer than this program.
     pub(crate) oldest: Option<i64>,
 }
 
 /// The next migration to apply: `None` when the schema is current, or newer and still usable by this program.
-pub(crate) fn next(steps: &[Migration], at: Standing) -> Result<Option<&Migration>, OpenError> {
+pub(crate) fn next(steps: &[Migration], at: SchemaState) -> Result<Option<&Migration>, OpenError> {
     let (known, found) = (level(steps), at.applied);
     if found <= known {
         return Ok(steps.iter().find(|step| step.number > found));
@@ -191,7 +191,7 @@ pub(crate) fn next(steps: &[Migration], at: Standing) -> Result<Option<&Migratio
     }
 }
 
-/// What an older node is called in an error.
+/// The description of an older node in an error.
 pub(crate) fn describe_node(id: i64, version: Option<&str>, host: Option<&str>) -> String {
     match (version, host) {
         (Some(version), Some(host)) => format!("node {id} (version {version} on {host})"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_counted_from_one_without_gaps_and_named_by_their_number() {
+    fn migrations_are_numbered_from_one_without_gaps() {
         for (step, expected) in SQLITE.iter().zip(1..) {
             assert_eq!(step.number, expected);
             assert!(
@@ -233,26 +233,29 @@ mod tests {
         }
     }
 
-    const fn step(number: i64, fit: Fit) -> Migration {
+    const fn step(number: i64, compatibility: Compatibility) -> Migration {
         Migration {
             number,
             name: "step",
             sql: "",
-            fit,
+            compatibility,
         }
     }
 
     #[test]
-    fn the_oldest_program_is_that_of_the_last_step_that_breaks() {
-        use Fit::{Breaking, Compatible};
+    fn the_oldest_program_is_that_of_the_last_breaking_migration() {
+        use Compatibility::{Breaking, Compatible};
         let steps = [Breaking, Compatible, Compatible, Breaking, Compatible];
-        let steps: Vec<_> = (1..).zip(steps).map(|(n, fit)| step(n, fit)).collect();
+        let steps: Vec<_> = (1..)
+            .zip(steps)
+            .map(|(n, compatibility)| step(n, compatibility))
+            .collect();
         let all = steps.iter().map(|step| oldest(&steps, step));
         assert_eq!(all.collect::<Vec<_>>(), [1, 1, 1, 4, 4]);
     }
 
     #[test]
-    fn the_next_step_follows_and_a_newer_schema_says_who_may_work_with_it() {
+    fn the_next_migration_is_found_and_a_newer_schema_is_checked() {
         let known = level(SQLITE);
         let cases = [
             ("empty", 0, None, Some(Some(1))),
@@ -269,7 +272,7 @@ mod tests {
             ("newer, and says nothing", known + 1, None, None),
         ];
         for (name, applied, oldest, expected) in cases {
-            let found = next(SQLITE, Standing { applied, oldest });
+            let found = next(SQLITE, SchemaState { applied, oldest });
             let found = found.map(|step| step.map(|step| step.number));
             if let Err(error) = &found {
                 assert!(
@@ -282,13 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_waited_for_only_by_steps_that_break_and_can_tell() {
-        for (number, fit, expected) in [
-            (HANDSHAKE, Fit::Breaking, false),
-            (HANDSHAKE + 1, Fit::Breaking, true),
-            (HANDSHAKE + 1, Fit::Compatible, false),
+    fn only_breaking_migrations_after_the_handshake_wait_for_nodes() {
+        for (number, compatibility, expected) in [
+            (HANDSHAKE, Compatibility::Breaking, false),
+            (HANDSHAKE + 1, Compatibility::Breaking, true),
+            (HANDSHAKE + 1, Compatibility::Compatible, false),
         ] {
-            assert_eq!(step(number, fit).waits_for_nodes(), expected, "{number}");
+            assert_eq!(
+                step(number, compatibility).waits_for_nodes(),
+                expected,
+                "{number}"
+            );
         }
     }
 }

@@ -43,7 +43,7 @@ macro_rules! count_traffic {
     };
 }
 
-/// What a message `m` costs of which `g.charged` parts stay charged; all of them where that is NULL.
+/// The cost of a message `m` of which `g.charged` parts stay charged, or all if that is NULL.
 macro_rules! cost {
     () => {
         "CASE WHEN g.charged IS NULL THEN m.price_micros
@@ -51,7 +51,7 @@ macro_rules! cost {
     };
 }
 
-/// The newest entry of an account's ledger as `l`: its balance, found at the end of the index however often it changed.
+/// The newest ledger entry of an account as `l`. It has the balance and is the last row of the index.
 macro_rules! newest_entry {
     ($account:literal) => {
         concat!(
@@ -64,14 +64,14 @@ macro_rules! newest_entry {
     };
 }
 
-/// The message that tells what is not stored with a callback.
+/// Joins the message of a callback whose URL is not stored with it.
 macro_rules! subject {
     () => {
         " LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL"
     };
 }
 
-/// Callbacks as lists show them, each with its last try; conditions may follow.
+/// Callbacks with their last attempt, for lists. Conditions may follow.
 macro_rules! list_callbacks {
     ($from:expr) => {
         concat!(
@@ -97,7 +97,7 @@ macro_rules! not_done {
     };
 }
 
-/// The conditions of a filter, as the first six values.
+/// The conditions of a filter: the first six parameters.
 macro_rules! matches_filter {
     () => {
         " WHERE c.id BETWEEN $1 AND $2
@@ -108,7 +108,7 @@ macro_rules! matches_filter {
 
 mod accept;
 mod access;
-mod attempt;
+mod attempts;
 mod audit;
 mod billing;
 mod binds;
@@ -145,6 +145,7 @@ mod prune;
 mod receipts;
 mod replay;
 mod retention;
+mod retry;
 mod scan_start;
 mod second_factor;
 mod senders;
@@ -156,12 +157,11 @@ mod tls;
 mod traffic;
 mod transaction;
 mod transfer;
-mod tries;
 
-pub(crate) use transfer::PostgresSide;
+pub(crate) use transfer::PostgresEndpoint;
 
-use attempt::{Execute, Query};
 use pool::Connections;
+use retry::{Execute, Query};
 
 /// The values of a statement.
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -173,14 +173,14 @@ pub(crate) struct PostgresStore {
     heartbeat: Connections,
     lanes: claims::Lanes,
     callbacks: scan_start::ScanStart,
-    folds: traffic::Folds,
+    add_up_progress: traffic::AddUpProgress,
     /// The version of the schema that this program knows.
     level: i64,
-    made: days::Made,
-    looked: retention::CheckedDays,
+    known_days: days::KnownDays,
+    checked_days: retention::CheckedDays,
     /// How far retention has swept the partition "before".
     sweep: Mutex<Sweep>,
-    compared: early_receipts::Compared,
+    match_cursor: early_receipts::MatchCursor,
     parts: part_days::PartDays,
     folding: Folding,
     keys: KeyRing,
@@ -220,16 +220,16 @@ impl PostgresStore {
         let (keys, renewed) = encrypted::prepare(&client, &database, options, encrypting).await?;
         drop(client);
         let store = Self {
-            pool: Connections::new(pool, pool::STARTING),
+            pool: Connections::new(pool, pool::STARTUP_PERIOD),
             heartbeat: Connections::new(heartbeat, Duration::ZERO),
             lanes: claims::Lanes::default(),
             callbacks: scan_start::ScanStart::default(),
-            folds: traffic::Folds::default(),
+            add_up_progress: traffic::AddUpProgress::default(),
             level: migrations::level(steps),
-            made: days::Made::default(),
-            looked: retention::CheckedDays::default(),
+            known_days: days::KnownDays::default(),
+            checked_days: retention::CheckedDays::default(),
             sweep: Mutex::default(),
-            compared: early_receipts::Compared::default(),
+            match_cursor: early_receipts::MatchCursor::default(),
             parts: part_days::PartDays::default(),
             folding: Folding::default(),
             keys,
@@ -244,7 +244,7 @@ impl PostgresStore {
         sql: &'static str,
         values: Values<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        attempt::run(&self.pool, operation, &Query { sql, values }).await
+        retry::run(&self.pool, operation, &Query { sql, values }).await
     }
 
     /// Runs one statement and returns the number of rows that it changed.
@@ -254,7 +254,7 @@ impl PostgresStore {
         sql: &'static str,
         values: Values<'_>,
     ) -> Result<u64, StoreError> {
-        attempt::run(&self.pool, operation, &Execute(Query { sql, values })).await
+        retry::run(&self.pool, operation, &Execute(Query { sql, values })).await
     }
 
     /// Runs one statement and reads each of its rows.

@@ -15,7 +15,7 @@ use domain::ports::{
 use domain::{Channel, KeyRing, Money, Msisdn, Originator, Permissions, Timestamp};
 use jiff::SignedDuration;
 
-use crate::encrypted::{self, secret_place};
+use crate::encrypted::{self, secret_context};
 
 pub(crate) mod audit;
 pub(crate) mod billing;
@@ -33,7 +33,7 @@ pub(crate) mod senders;
 pub(crate) mod sweep;
 pub(crate) mod traffic;
 
-pub(crate) use pages::{before, found};
+pub(crate) use pages::{before, page};
 
 /// A row of either database. Both read a column into the same type, so each table is read in one place.
 pub(crate) trait SqlRow {
@@ -56,11 +56,11 @@ impl<T> SqlValue for T where
 /// `queue.owner`: no node holds it, so any node may claim it.
 pub(crate) const NOBODY: i64 = 0;
 
-/// `message.state`: waits to be handed to a network.
+/// `message.state`: waits to be handed to a carrier.
 pub(crate) const QUEUED: i16 = 0;
-/// `message.state`: waits for the time that its sender asked for.
+/// `message.state`: waits for its send time.
 pub(crate) const SCHEDULED: i16 = 1;
-/// `message.state`: taken back by its sender.
+/// `message.state`: cancelled by the caller.
 pub(crate) const CANCELLED: i16 = 2;
 
 /// A column has a value that this program never writes.
@@ -159,7 +159,7 @@ impl SendColumns {
     }
 }
 
-/// The columns that tell the state of a message.
+/// The columns that show the state of a message.
 pub(crate) struct MessageColumns {
     pub(crate) id: i64,
     pub(crate) channel: i16,
@@ -346,10 +346,10 @@ impl AnswerColumns {
     }
 }
 
-/// The answer to a request with a key that was used before.
-pub(crate) fn repeated(kept: &StoredAnswer, body: &[u8; 32]) -> Accepted {
-    if kept.body == *body {
-        Accepted::Replayed(kept.receipt)
+/// The result for a request with a key that was used before.
+pub(crate) fn repeated(stored: &StoredAnswer, body: &[u8; 32]) -> Accepted {
+    if stored.body == *body {
+        Accepted::Replayed(stored.receipt)
     } else {
         Accepted::KeyConflict
     }
@@ -391,14 +391,14 @@ impl AccountColumns {
 
 /// A new account with its secret encrypted.
 pub(crate) fn with_encrypted_secret(keys: &KeyRing, account: &NewAccount) -> NewAccount {
-    let place = secret_place(account.name.as_str());
+    let context = secret_context(account.name.as_str());
     NewAccount {
-        callback_secret: encrypted::encrypt_text(keys, &place, &account.callback_secret),
+        callback_secret: encrypted::encrypt_text(keys, &context, &account.callback_secret),
         ..account.clone()
     }
 }
 
-/// The columns of the secrets of an account: its name, the secret, the former one, and until when that signs.
+/// The columns of an account's signing secrets. The former secret is valid until `until_us`.
 pub(crate) struct SecretColumns {
     pub(crate) name: String,
     pub(crate) newest: String,
@@ -417,16 +417,16 @@ impl SecretColumns {
     }
 
     pub(crate) fn secrets(self, keys: &KeyRing) -> Result<SigningSecrets, Corrupt> {
-        let place = secret_place(&self.name);
+        let context = secret_context(&self.name);
         let former = match (self.former, self.until_us) {
             (Some(text), Some(until_us)) => Some((
-                encrypted::decrypt_text(keys, &place, &text)?,
+                encrypted::decrypt_text(keys, &context, &text)?,
                 timestamp(until_us)?,
             )),
             _ => None,
         };
         Ok(SigningSecrets {
-            newest: encrypted::decrypt_text(keys, &place, &self.newest)?,
+            newest: encrypted::decrypt_text(keys, &context, &self.newest)?,
             former,
         })
     }

@@ -8,13 +8,13 @@ use crate::OpenError;
 /// The number of the row.
 pub(crate) const ROW: i64 = -1;
 
-/// Why nobody may work on a database.
+/// Why a database must not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seal {
     pub(crate) kind: Kind,
-    /// When the other database was made: what it is known by, whatever it is called.
-    pub(crate) born_us: i64,
-    /// What the other database is called, without a password.
+    /// When the other database was created. It identifies that database, even after a rename.
+    pub(crate) created_us: i64,
+    /// The URL of the other database, without a password.
     pub(crate) other: String,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Copying,
     /// `restore` has not copied everything yet.
     Restoring,
-    /// Everything was moved to the other one.
+    /// The contents were moved to the other database.
     Moved,
 }
 
@@ -41,30 +41,30 @@ impl Kind {
 }
 
 impl Seal {
-    /// As the row's name holds it.
+    /// The name of the row.
     pub(crate) fn to_text(&self) -> String {
-        format!("{} {} {}", self.kind.word(), self.born_us, self.other)
+        format!("{} {} {}", self.kind.word(), self.created_us, self.other)
     }
 
-    /// Reads what [`Self::to_text`] wrote. A text of another program seals all the same.
+    /// Parses the name of the row. An unknown text seals the database, too.
     pub(crate) fn parse(text: &str) -> Self {
         let known = || {
             let (word, rest) = text.split_once(' ')?;
-            let (born_us, other) = rest.split_once(' ')?;
+            let (created_us, other) = rest.split_once(' ')?;
             Some(Self {
                 kind: Kind::ALL.into_iter().find(|kind| kind.word() == word)?,
-                born_us: born_us.parse().ok()?,
+                created_us: created_us.parse().ok()?,
                 other: other.to_owned(),
             })
         };
         known().unwrap_or_else(|| Self {
             kind: Kind::Copying,
-            born_us: 0,
+            created_us: 0,
             other: text.to_owned(),
         })
     }
 
-    /// What whoever opens the database is told.
+    /// The error for opening a sealed database.
     pub(crate) fn refusal(self) -> OpenError {
         let other = self.other;
         match self.kind {
@@ -86,11 +86,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seal_is_read_as_it_was_written() {
+    fn a_seal_survives_a_round_trip() {
         for kind in Kind::ALL {
             let seal = Seal {
                 kind,
-                born_us: 1_790_000_000_000_000,
+                created_us: 1_790_000_000_000_000,
                 other: "sqlite:/a folder/x.db".to_owned(),
             };
             assert_eq!(Seal::parse(&seal.to_text()), seal);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_says_nothing_seals_all_the_same() {
+    fn an_unknown_text_seals_the_database() {
         for text in ["", "moved", "moved soon", "frozen 1 x"] {
             let refusal = Seal::parse(text).refusal().to_string();
             assert!(refusal.contains("unfinished"), "{text}: {refusal}");

@@ -18,6 +18,7 @@
 //! | `token.kind` | 0 API token, 1 access token, 2 refresh token |
 //! | `sender.state` | 1 under review, 2 waits for its PIN, 3 approved, 4 rejected, 5 revoked |
 
+pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod binds;
@@ -37,7 +38,6 @@ pub(crate) mod replay;
 pub(crate) mod second_factor;
 pub(crate) mod senders;
 pub(crate) mod sessions;
-pub(crate) mod tries;
 
 /// One statement for both databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) struct Sql {
     pub(crate) postgres: &'static str,
 }
 
-/// Makes an [`Sql`] of a text with numbered parameters (`?1`).
+/// Makes an [`Sql`] from a text with numbered parameters (`?1`).
 macro_rules! sql {
     ($text:expr) => {{
         const TEXT: &str = $text;

@@ -20,6 +20,7 @@ use crate::rows::{SqlRow, SqlValue};
 
 mod accept;
 mod access;
+mod attempts;
 mod audit;
 mod billing;
 mod binds;
@@ -58,13 +59,12 @@ mod sends;
 mod sessions;
 mod traffic;
 mod transfer;
-mod tries;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use transfer::SqliteSide;
+pub(crate) use transfer::SqliteEndpoint;
 
 use readers::Readers;
 use writer::Writer;

@@ -6,11 +6,11 @@
 
 mod backup;
 mod check;
+pub(crate) mod endpoint;
 mod error;
 mod merge;
 mod migrate;
 pub(crate) mod plan;
-pub(crate) mod side;
 pub(crate) mod tables;
 pub(crate) mod value;
 
@@ -22,9 +22,9 @@ pub use check::Checked;
 pub use error::TransferError;
 pub use migrate::{Moved, migrate, undo};
 
+use endpoint::{Endpoint, Hold};
 use merge::Copier;
-use side::{Hold, Side};
-use tables::{Engine, LEFT_OUT, NEVER_EMPTY, ONLY_POSTGRES, TABLES};
+use tables::{Engine, NEVER_EMPTY, NOT_COPIED, ONLY_POSTGRES, TABLES};
 
 use crate::migrations::SQLITE;
 use crate::seal::{Kind, Seal};
@@ -32,23 +32,23 @@ use crate::seal::{Kind, Seal};
 /// The values of a row that is copied.
 pub(crate) type Row = Vec<value::Value>;
 
-/// Sees how a copy goes on.
+/// Receives the progress of a copy.
 pub trait Watch: Send {
-    /// So much is to be done in all: rows, or bytes where a file is copied as a whole.
+    /// The total amount of work: rows, or bytes if a file is copied as a whole.
     fn begins(&mut self, total: u64);
-    /// From now on it is about this table.
+    /// This table is copied next.
     fn table(&mut self, table: &'static str);
-    /// So much more is done.
+    /// This much more work is done.
     fn advances(&mut self, by: u64);
 }
 
-/// The highest step of the schema that this program knows.
+/// The last migration that this program knows.
 fn known_level() -> i64 {
     SQLITE.last().map_or(0, |step| step.number)
 }
 
-/// Refuses a source that another version has made.
-async fn check_level(source: &mut Side, name: &str) -> Result<(), TransferError> {
+/// Refuses a source with the schema of another version.
+async fn check_level(source: &mut Endpoint, name: &str) -> Result<(), TransferError> {
     let (found, known) = (source.level().await?, known_level());
     if found == known {
         return Ok(());
@@ -60,11 +60,14 @@ async fn check_level(source: &mut Side, name: &str) -> Result<(), TransferError>
     })
 }
 
-/// Puts everything else in order once all rows are there, and holds both sides against each other.
-async fn conclude(source: &mut Side, target: &mut Side) -> Result<Vec<Checked>, TransferError> {
+/// Compares source and target after all rows are copied, and sets sequences and the next message ID.
+async fn finish(
+    source: &mut Endpoint,
+    target: &mut Endpoint,
+) -> Result<Vec<Checked>, TransferError> {
     let checked = check::check(source, target).await?;
     for (table, last) in source.sequences().await? {
-        target.go_on_behind(&table, last).await?;
+        target.advance_sequence(&table, last).await?;
     }
     for table in TABLES {
         let columns = target.columns(table.name).await?;
@@ -78,25 +81,25 @@ async fn conclude(source: &mut Side, target: &mut Side) -> Result<Vec<Checked>, 
                 table.name
             );
             let last = target.number(sql).await?;
-            target.go_on_behind(table.name, last).await?;
+            target.advance_sequence(table.name, last).await?;
         }
     }
-    // Whatever the source says, an ID that is taken is not given out again.
+    // An ID that is used must not be reserved again, whatever the source says.
     let next = "(SELECT coalesce(max(id), 0) + 1 FROM message)";
     let raise = format!("UPDATE id_block SET next = {next} WHERE next < {next}");
     target.execute(raise).await?;
-    // Plans for what is there now; left to itself a server would look in a minute or so.
+    // Otherwise the server would update its statistics only a minute or so later.
     if target.engine() == Engine::Postgres {
         target.execute("ANALYZE".to_owned()).await?;
     }
     Ok(checked)
 }
 
-/// Makes the schema of a target and seals it, or finds the beginning of the same copy. Says whether it is new.
-async fn prepare(target: &mut Side, name: &str, seal: &Seal) -> Result<bool, TransferError> {
+/// Seals an empty target, or finds an earlier attempt at the same copy. Returns whether the copy is new.
+async fn prepare(target: &mut Endpoint, name: &str, seal: &Seal) -> Result<bool, TransferError> {
     match target.seal().await? {
         None => {}
-        Some(found) if found.kind == seal.kind && found.born_us == seal.born_us => {
+        Some(found) if found.kind == seal.kind && found.created_us == seal.created_us => {
             return Ok(false);
         }
         Some(found) => {
@@ -133,11 +136,11 @@ async fn prepare(target: &mut Side, name: &str, seal: &Seal) -> Result<bool, Tra
     Ok(true)
 }
 
-/// Copies all tables whole into a target that nobody works on, and checks them.
+/// Copies all tables into a target that is not in use, and checks them.
 async fn copy_everything(
-    source: &mut Side,
-    target: &mut Side,
-    known: Option<&mut Side>,
+    source: &mut Endpoint,
+    target: &mut Endpoint,
+    known: Option<&mut Endpoint>,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Checked>, TransferError> {
     let mut total = 0;
@@ -150,9 +153,9 @@ async fn copy_everything(
             target.execute(format!("DELETE FROM {table}")).await?;
         }
     }
-    // From the end, so that nothing refers to what is gone.
+    // In reverse order, so that no row refers to a deleted one.
     for table in TABLES.iter().rev() {
-        if matches!(table.kept, tables::CopyTime::Changing) {
+        if matches!(table.copy_time, tables::CopyTime::Changing) {
             target
                 .execute(format!("DELETE FROM {}", table.name))
                 .await?;
@@ -167,25 +170,30 @@ async fn copy_everything(
     for plan in copier.plans().await? {
         copier.copy(&plan, false).await?;
     }
-    conclude(source, target).await
+    finish(source, target).await
 }
 
-async fn count(side: &mut Side, table: &str, filter: Option<&str>) -> Result<i64, TransferError> {
+async fn count(
+    endpoint: &mut Endpoint,
+    table: &str,
+    filter: Option<&str>,
+) -> Result<i64, TransferError> {
     let filter = filter.unwrap_or("TRUE");
-    side.number(format!(
-        "SELECT CAST(count(*) AS BIGINT) FROM {table} WHERE {filter}"
-    ))
-    .await
+    endpoint
+        .number(format!(
+            "SELECT CAST(count(*) AS BIGINT) FROM {table} WHERE {filter}"
+        ))
+        .await
 }
 
-/// Refuses a database with a table that nobody has spoken of.
-async fn check_tables(side: &mut Side, name: &str) -> Result<(), TransferError> {
+/// Refuses a database with an unknown table.
+async fn check_tables(endpoint: &mut Endpoint, name: &str) -> Result<(), TransferError> {
     let is_known = |table: &str| {
-        LEFT_OUT.contains(&table)
+        NOT_COPIED.contains(&table)
             || ONLY_POSTGRES.contains(&table)
             || TABLES.iter().any(|known| known.name == table)
     };
-    match side
+    match endpoint
         .tables()
         .await?
         .into_iter()

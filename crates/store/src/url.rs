@@ -7,7 +7,7 @@ use std::str::FromStr;
 use percent_encoding::percent_decode_str;
 use tokio_postgres::config;
 
-/// Which database: a file or a server. Shown without its password.
+/// The URL of a database: a file or a server. It is displayed without its password.
 #[derive(Clone, PartialEq)]
 pub enum DatabaseUrl {
     /// `sqlite:PATH`: a file on this machine.
@@ -16,14 +16,14 @@ pub enum DatabaseUrl {
     Postgres(Box<PostgresUrl>),
 }
 
-/// A server, and how connections to it are encrypted.
+/// A server and its TLS settings.
 #[derive(Clone, PartialEq)]
 pub struct PostgresUrl {
     pub(crate) config: tokio_postgres::Config,
     pub(crate) tls: TlsSettings,
 }
 
-/// How much of TLS is asked for, by the names of libpq.
+/// The TLS mode, with the names of libpq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SslMode {
     Disable,
@@ -64,7 +64,7 @@ impl fmt::Display for SslMode {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TlsSettings {
     pub(crate) mode: SslMode,
-    /// Whom to trust; the public authorities where none is named.
+    /// Trusted authorities; `None` for the public ones.
     pub(crate) root: Option<PathBuf>,
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
@@ -81,8 +81,8 @@ impl TlsSettings {
         }
     }
 
-    /// Takes what is about TLS out of a URL.
-    fn take(url: &str) -> Result<(Self, String), DatabaseUrlError> {
+    /// Separates the TLS parameters from a URL.
+    fn split_from(url: &str) -> Result<(Self, String), DatabaseUrlError> {
         let Some((base, query)) = url.split_once('?') else {
             return Ok((Self::default(), url.to_owned()));
         };
@@ -97,7 +97,7 @@ impl TlsSettings {
                     let mode = SslMode::ALL.into_iter().find(|mode| mode.name() == value);
                     tls.mode = mode.ok_or(DatabaseUrlError::SslMode)?;
                 }
-                // libpq's word for the authorities that everybody trusts.
+                // libpq's name for the public authorities.
                 "sslrootcert" => tls.root = file().filter(|path| path.as_os_str() != "system"),
                 "sslcert" => tls.cert = file(),
                 "sslkey" => tls.key = file(),
@@ -118,7 +118,7 @@ impl TlsSettings {
 
 impl PostgresUrl {
     fn parse(url: &str) -> Result<Self, DatabaseUrlError> {
-        let (tls, rest) = TlsSettings::take(url)?;
+        let (tls, rest) = TlsSettings::split_from(url)?;
         let mut config: tokio_postgres::Config =
             rest.parse().map_err(DatabaseUrlError::Postgres)?;
         config.ssl_mode(match tls.mode {
@@ -130,10 +130,10 @@ impl PostgresUrl {
     }
 }
 
-/// Why a URL chooses no database. Never repeats the URL: it may hold a password.
+/// Why a URL is not valid. It never contains the URL, which may have a password.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseUrlError {
-    /// Some other scheme, or none.
+    /// Another scheme, or none.
     #[error("the database URL must start with sqlite:, postgres:// or postgresql://")]
     Scheme,
     /// `sqlite:` without a file.
@@ -150,7 +150,7 @@ pub enum DatabaseUrlError {
         "sslmode in the database URL must be disable, prefer, require, verify-ca or verify-full"
     )]
     SslMode,
-    /// Half of a client's certificate.
+    /// A client certificate without its key, or the reverse.
     #[error("sslcert and sslkey in the database URL belong together; give both or none")]
     ClientCertificate,
 }
@@ -189,7 +189,7 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// A server and its database as people name them, without user and password.
+/// The URL of a server without user and password.
 pub(crate) fn describe(config: &tokio_postgres::Config) -> String {
     use tokio_postgres::config::Host;
     let hosts = config.get_hosts().iter().enumerate().map(|(at, host)| {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_set_as_libpq_does() {
+    fn tls_parameters_work_as_in_libpq() {
         let settings = |query: &str| {
             let url = format!("postgres://u:p%3F@db/x{query}").parse();
             let Ok(DatabaseUrl::Postgres(url)) = url else {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_database_says_how_to_name_one() {
+    fn an_invalid_url_is_refused_with_advice() {
         for (url, reason) in [
             ("", "must start with sqlite:"),
             ("data/x.db", "must start with sqlite:"),

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A restarted task counts as down until it has run for this long.
-const PROVEN_AFTER: Duration = Duration::from_secs(1);
+const STABLE_AFTER: Duration = Duration::from_secs(1);
 
 static DOWN: AtomicUsize = AtomicUsize::new(0);
 
@@ -51,7 +51,7 @@ where
         let outcome = tokio::select! {
             biased;
             outcome = &mut running => outcome,
-            () = tokio::time::sleep(PROVEN_AFTER), if down.is_some() => {
+            () = tokio::time::sleep(STABLE_AFTER), if down.is_some() => {
                 (down, pause) = (None, FIRST_PAUSE);
                 running.await
             }
@@ -97,7 +97,7 @@ mod tests {
 
     /// One test, because the number of tasks that are down is global.
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_panics_is_started_again_and_counts_as_down_until_it_runs() {
+    async fn a_panicking_task_is_restarted_and_counts_as_down_until_it_is_stable() {
         let starts = Arc::new(AtomicU32::new(0));
         let task = spawn("test", {
             let starts = starts.clone();
@@ -109,15 +109,15 @@ mod tests {
                 }
             }
         });
-        assert!(all_up(), "nothing has happened yet");
+        assert!(all_up(), "no task has panicked yet");
         let mut was_down = false;
         while starts.load(Ordering::SeqCst) < 4 {
             was_down |= !all_up();
             tokio::time::sleep(Duration::from_millis(10)).await; // tidy: on a clock that jumps
         }
-        assert!(was_down && !all_up(), "started again, not proven");
-        tokio::time::sleep(PROVEN_AFTER * 2).await; // tidy: on a clock that jumps
-        assert!(all_up(), "it runs");
+        assert!(was_down && !all_up(), "restarted, but not stable yet");
+        tokio::time::sleep(STABLE_AFTER * 2).await; // tidy: on a clock that jumps
+        assert!(all_up(), "it is stable");
         assert_eq!(starts.load(Ordering::SeqCst), 4);
         task.abort();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
@@ -128,7 +128,7 @@ mod tests {
         }
         panics.abort();
         assert!(panics.await.is_err());
-        assert!(all_up(), "what was stopped is not down");
+        assert!(all_up(), "a stopped task is not down");
 
         let ends = spawn("test", || async {});
         ends.await.expect("a task that returns has ended");

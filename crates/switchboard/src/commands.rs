@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::AccountId;
-use domain::clock::SystemClock;
 use domain::ports::Store;
+use engine::clock::SystemClock;
 use engine::{Accounts, Catalogues};
 
 use crate::cli::{Cli, Command, ConfigCommand, NumbersCommand};

@@ -21,7 +21,7 @@ use store::DatabaseUrl;
 use callbacks::Callbacks;
 use carriers::Carrier;
 use database::Database;
-pub(crate) use database::Security;
+pub(crate) use database::{Security, parse_keys};
 pub(crate) use load::{load, modified_at};
 use messages::{Billing, Retention, Senders, Simulator};
 use oauth::OAuth;
@@ -118,7 +118,7 @@ impl Config {
         self.billing.check()?;
         self.pin_from()?;
         carriers::check(&self.carriers(), &self.routes)?;
-        crate::telemetry::parse_level(&self.log.level)?;
+        self.log.targets()?;
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 
-use domain::clock::SystemClock;
 use domain::{AllowList, Clock as _, Money, Permissions};
+use engine::clock::SystemClock;
 use engine::identity::accounts::{AccountError, TokenInput};
 use engine::{Actor, Engine};
 use jiff::SignedDuration;

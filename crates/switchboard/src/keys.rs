@@ -11,7 +11,7 @@ use domain::encryption::KEY_BYTES;
 use domain::{KeyRing, ServiceKey};
 use store::{DatabaseUrl, KeyRetention};
 
-use crate::config::Config;
+use crate::config::{Config, parse_keys};
 
 /// The file in the data folder: one key per line, the newest first.
 const FILE_NAME: &str = "service.key";
@@ -97,14 +97,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<ServiceKey>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         text => text.with_context(|| format!("cannot read {}", path.display()))?,
     };
-    parse(&text).with_context(|| path.display().to_string())
-}
-
-/// Parses keys, one per line.
-pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<ServiceKey>> {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let keys = lines.map(|line| Ok(ServiceKey::parse(line)?));
-    keys.collect()
+    parse_keys(&text).with_context(|| path.display().to_string())
 }
 
 /// Creates a key file. It is complete and on disk before it appears under its name. If another process was faster, its
@@ -182,7 +175,7 @@ fn write(path: &Path, keys: &[ServiceKey]) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use testkit::TempDir;
+    use testkit::{TempDir, temp_dir};
 
     use super::*;
     use crate::config::{Secret, Security};
@@ -210,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_key_is_created_once_and_only_for_its_owner() {
-        let folder = TempDir::create("keys").expect("a temporary folder");
+        let folder = temp_dir("keys").expect("a temporary folder");
         let config = config(&folder, None, &[]);
         let first = load(&config, &sqlite()).expect("created");
         assert!(first.created.is_some());
@@ -225,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_configured_key_is_the_newest_and_all_others_decrypt() {
-        let folder = TempDir::create("keys").expect("a temporary folder");
+        let folder = temp_dir("keys").expect("a temporary folder");
         let ids = |config: &Config| {
             let keys = load(config, &sqlite()).expect("keys");
             assert!(keys.created.is_none());
@@ -249,7 +242,7 @@ mod tests {
 
     #[test]
     fn no_key_file_is_created_for_postgresql() {
-        let folder = TempDir::create("keys").expect("a temporary folder");
+        let folder = temp_dir("keys").expect("a temporary folder");
         let server = "postgres://localhost/x".parse().expect("a URL");
         let unset = config(&folder, None, &[]);
         let keys = load(&unset, &server).expect("created");
@@ -261,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_backup_gets_its_key_file() {
-        let folders = ["from", "to"].map(|name| TempDir::create(name).expect("a temporary folder"));
+        let folders = ["from", "to"].map(|name| temp_dir(name).expect("a temporary folder"));
         let [from, to] = [&folders[0], &folders[1]].map(|folder| config(folder, None, &[]));
         let backup = folders[0].path().join("backup.db");
         assert_eq!(copy_to_backup(&from, &backup).expect("read"), None);
@@ -282,7 +275,7 @@ mod tests {
 
     #[test]
     fn an_invalid_key_file_is_named() {
-        let folder = TempDir::create("keys").expect("a temporary folder");
+        let folder = temp_dir("keys").expect("a temporary folder");
         let config = config(&folder, None, &[]);
         fs::write(file(&config), "hunter2").expect("written");
         let error = format!("{:#}", load(&config, &sqlite()).err().expect("refused"));

@@ -100,7 +100,7 @@ impl ReferenceBook {
 }
 
 impl NumberLocator for ReferenceBook {
-    fn home(&self, number: &Msisdn) -> HomeNetwork {
+    fn locate(&self, number: &Msisdn) -> HomeNetwork {
         let live = self.0.live();
         let location = live.reference.locate(number);
         let operator = location.operator.and_then(|id| live.reference.operator(id));
@@ -113,7 +113,7 @@ impl NumberLocator for ReferenceBook {
         )
     }
 
-    fn neighbour(&self, home: &HomeNetwork) -> Option<HomeNetwork> {
+    fn other_operator(&self, home: &HomeNetwork) -> Option<HomeNetwork> {
         let live = self.0.live();
         let own = home.operator.as_ref().map(|operator| operator.id);
         let is_other = |entry: &&NetworkEntry| {

@@ -56,7 +56,7 @@ fn is_only_ours(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use testkit::TempDir;
+    use testkit::temp_dir;
 
     use super::*;
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_folder_is_created_for_its_owner_only() {
-        let home = TempDir::create("private").expect("a temporary folder");
+        let home = temp_dir("private").expect("a temporary folder");
         let inner = home.path().join("a/b");
         folder(&inner).expect("created");
         assert_eq!((mode(&inner), mode(&home.path().join("a"))), (0o700, 0o700));
@@ -90,7 +90,7 @@ mod tests {
             ),
             ("empty", &[], 0o755),
         ] {
-            let home = TempDir::create("private").expect("a temporary folder");
+            let home = temp_dir("private").expect("a temporary folder");
             let data = home.path().join("data");
             fs::create_dir(&data).expect("created");
             for file in files {

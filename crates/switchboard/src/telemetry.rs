@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
+use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -13,25 +13,6 @@ use crate::config::{Log, LogFormat};
 
 /// Upper bounds of the buckets of response times, in seconds.
 const ANSWER_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0];
-
-/// Parses `info`, or a list by target such as `info,access=debug`.
-pub(crate) fn parse_level(level: &str) -> anyhow::Result<Targets> {
-    let mut targets = Targets::new();
-    for part in level.split(',') {
-        let (subject, name) = match part.split_once('=') {
-            Some((subject, name)) => (Some(subject), name),
-            None => (None, part),
-        };
-        let name: LevelFilter = name.trim().parse().ok().with_context(|| {
-            format!("log.level '{level}' is not understood; write error, warn, info, debug or trace, or info,access=debug")
-        })?;
-        targets = match subject {
-            Some(subject) => targets.with_target(subject.trim(), name),
-            None => targets.with_default(name),
-        };
-    }
-    Ok(targets)
-}
 
 /// Starts logging to standard error: as text on a terminal, as JSON otherwise.
 pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
@@ -50,7 +31,7 @@ pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
     // The MCP library logs whole requests, including message texts; we log what is needed ourselves.
     let not_rmcp = filter_fn(|line| !line.target().starts_with("rmcp"));
     tracing_subscriber::registry()
-        .with(lines.with_filter(parse_level(&log.level)?.and(not_rmcp)))
+        .with(lines.with_filter(log.targets()?.and(not_rmcp)))
         .init();
     Ok(())
 }

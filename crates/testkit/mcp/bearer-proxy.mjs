@@ -1,6 +1,6 @@
-// Hands every request on with a token added, for a tool that cannot send one. Prints its port.
+// Forwards every request with a token added, for a tool that cannot send one. Prints its port.
 //
-//   node bearer-proxy.mjs TARGET   with the token on standard input, which stays open as long as the proxy is to live
+//   node bearer-proxy.mjs TARGET   reads the token from standard input and ends when that is closed
 import http from 'node:http';
 import readline from 'node:readline';
 
@@ -11,7 +11,7 @@ lines.once('close', () => process.exit(0));
 
 const server = http.createServer((request, response) => {
   const headers = { ...request.headers, authorization: `Bearer ${token}` };
-  // Its own name stands for the target's; every other goes on as it is, for the target to judge.
+  // Replaces its own name with that of the target. Other names are forwarded for the target to check.
   const { port } = server.address();
   for (const name of ['localhost', '127.0.0.1']) {
     if (headers.host === `${name}:${port}`) headers.host = target.host;

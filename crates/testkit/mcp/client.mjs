@@ -1,12 +1,12 @@
-// Connects with an official SDK for TypeScript, lists the tools, calls some, and writes down what came of it.
+// Connects with an official SDK for TypeScript, lists the tools, calls some of them, and writes the results.
 //
 // Reads {"sdk": 1 or 2, "mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], …]} from standard input.
-// Writes {"version", "server", "tools", "results"} or, where the SDK threw, {"error"}.
+// Writes {"version", "server", "tools", "results"} or, if the SDK threw, {"error"}.
 import { text } from 'node:stream/consumers';
 
-const order = JSON.parse(await text(process.stdin));
+const task = JSON.parse(await text(process.stdin));
 const { Client, StreamableHTTPClientTransport } =
-  order.sdk === 1
+  task.sdk === 1
     ? {
         ...(await import('@modelcontextprotocol/sdk/client/index.js')),
         ...(await import('@modelcontextprotocol/sdk/client/streamableHttp.js')),
@@ -14,22 +14,22 @@ const { Client, StreamableHTTPClientTransport } =
     : await import('@modelcontextprotocol/client');
 
 async function run() {
-  const options = order.sdk === 1 ? {} : { versionNegotiation: { mode: order.mode } };
+  const options = task.sdk === 1 ? {} : { versionNegotiation: { mode: task.mode } };
   const client = new Client({ name: 'test', version: '1' }, options);
-  const headers = { Authorization: `Bearer ${order.token}` };
-  const transport = new StreamableHTTPClientTransport(new URL(order.url), { requestInit: { headers } });
+  const headers = { Authorization: `Bearer ${task.token}` };
+  const transport = new StreamableHTTPClientTransport(new URL(task.url), { requestInit: { headers } });
   await client.connect(transport);
-  // The list first: with it the SDK knows the schemas that it holds results against.
+  // The list first, because the SDK checks results with the schemas in it.
   const { tools } = await client.listTools();
   const results = [];
-  for (const [name, args] of order.calls) {
+  for (const [name, args] of task.calls) {
     try {
       results.push(await client.callTool({ name, arguments: args }));
     } catch (error) {
       results.push({ error: String(error) });
     }
   }
-  const version = order.sdk === 1 ? transport.protocolVersion : client.getNegotiatedProtocolVersion();
+  const version = task.sdk === 1 ? transport.protocolVersion : client.getNegotiatedProtocolVersion();
   const server = client.getServerVersion();
   await client.close();
   return { version, server, tools, results };

@@ -1,7 +1,7 @@
-"""Connects with the official SDK for Python, lists the tools, calls some, and writes down what came of it.
+"""Connects with the official SDK for Python, lists the tools, calls some of them, and writes the results.
 
 Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], ...]} from standard input. Writes
-{"version", "server", "tools", "results"} or, where the SDK raised, {"error"}.
+{"version", "server", "tools", "results"} or, if the SDK raised an exception, {"error"}.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 
-async def run(order):
-    headers = {"Authorization": f"Bearer {order['token']}"}
+async def run(task):
+    headers = {"Authorization": f"Bearer {task['token']}"}
     async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
-        transport = streamable_http_client(order["url"], http_client=http)
-        async with Client(transport, mode=order["mode"]) as client:
-            # The list first: with it the SDK knows the schemas that it holds results against.
+        transport = streamable_http_client(task["url"], http_client=http)
+        async with Client(transport, mode=task["mode"]) as client:
+            # The list first, because the SDK checks results with the schemas in it.
             listed = await client.list_tools()
-            results = [await call(client, name, arguments) for name, arguments in order["calls"]]
+            results = [await call(client, name, arguments) for name, arguments in task["calls"]]
             return {
                 "version": client.protocol_version,
                 "server": plain(client.server_info),
@@ -32,7 +32,7 @@ async def run(order):
 async def call(client, name, arguments):
     try:
         return plain(await client.call_tool(name, arguments))
-    except Exception as error:  # noqa: BLE001 - whatever the SDK raises is what is tested
+    except Exception as error:  # noqa: BLE001 - any exception of the SDK is a result
         return {"error": repr(error)}
 
 

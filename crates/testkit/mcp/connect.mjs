@@ -1,14 +1,14 @@
-// Connects with an official SDK for TypeScript as a person would: the client is told 401, finds the authorization server,
-// registers, and sends the person there, who signs in by an invitation and approves.
+// Connects with an official SDK for TypeScript as a person would: the client gets a 401, finds the authorization server,
+// registers, and sends the person there, who signs in with an invitation and approves.
 //
 // Reads {"sdk": 1 or 2, "url", "invitation", "password", "approve": [scope, …], "calls": [[tool, arguments], …]} from
-// standard input. Writes {"client", "scope", "shown", "askedAgain", "results", "refusals"} or, where the SDK threw, {"error"}.
-// "shown" is the page that the person saw, "askedAgain" the scope that the client came back for.
+// standard input. Writes {"client", "scope", "shown", "askedAgain", "results", "refusals"} or, if the SDK threw, {"error"}.
+// "shown" is the page that the person saw, "askedAgain" the scope of a second authorization request.
 import { text } from 'node:stream/consumers';
 
-const order = JSON.parse(await text(process.stdin));
+const task = JSON.parse(await text(process.stdin));
 const { Client, StreamableHTTPClientTransport } =
-  order.sdk === 1
+  task.sdk === 1
     ? {
         ...(await import('@modelcontextprotocol/sdk/client/index.js')),
         ...(await import('@modelcontextprotocol/sdk/client/streamableHttp.js')),
@@ -18,7 +18,7 @@ const { Client, StreamableHTTPClientTransport } =
 const REDIRECT = 'http://127.0.0.1:33418/callback';
 const NAME = 'TypeScript SDK';
 
-// Somebody with a browser: keeps cookies, follows redirects on this service.
+// A person with a browser: stores cookies, follows redirects within this service.
 class Person {
   #cookies = new Map();
 
@@ -37,26 +37,26 @@ class Person {
     return next.origin === new URL(url).origin ? this.#visit(next.href) : { url: next.href };
   }
 
-  // Goes where the client asks to, signs in on the way, ticks what the order says, and brings back the answer.
+  // Signs in, approves the scopes of the task, and returns the parameters of the redirect.
   async approve(authorize) {
-    const { invitation, password } = order;
+    const { invitation, password } = task;
     const { page } = await this.#visit(invitation);
     const chosen = new URLSearchParams({ form_token: formToken(page), password, repeated: password });
     await this.#visit(invitation, chosen);
     const consent = await this.#visit(authorize.href);
     this.shown = consent.page;
     const form = new URLSearchParams({ form_token: formToken(consent.page), decision: 'approve' });
-    for (const scope of order.approve) form.append('scope', scope);
+    for (const scope of task.approve) form.append('scope', scope);
     return new URL((await this.#visit(consent.url, form)).url).searchParams;
   }
 }
 
-// That of the page's own form, which stands behind the one for signing out.
+// The token of the page's own form, which follows the form for signing out.
 function formToken(page) {
   return [...page.matchAll(/name="form_token" value="([^"]+)"/g)].at(-1)[1];
 }
 
-// Keeps what the client is given, and what it asks for.
+// Stores the tokens and the registration of the client, and its authorization requests.
 class Memory {
   asked = [];
   get redirectUrl() {
@@ -92,20 +92,20 @@ async function run() {
   const [person, memory] = [new Person(), new Memory()];
   const connect = async () => {
     const client = new Client({ name: 'test', version: '1' });
-    const transport = new StreamableHTTPClientTransport(new URL(order.url), { authProvider: memory });
+    const transport = new StreamableHTTPClientTransport(new URL(task.url), { authProvider: memory });
     const refused = await client.connect(transport).then(() => false, (error) => error);
     return { client, transport, refused };
   };
   const first = await connect();
   if (!first.refused || !memory.asked.length) throw first.refused || new Error('connected without a token');
   const answer = await person.approve(memory.asked[0]);
-  if (order.sdk === 1) await first.transport.finishAuth(answer.get('code'));
+  if (task.sdk === 1) await first.transport.finishAuth(answer.get('code'));
   else await first.transport.finishAuth(answer.get('code'), answer.get('iss') ?? undefined);
   const { client, refused } = await connect();
   if (refused) throw refused;
   await client.listTools();
   const [results, refusals] = [[], []];
-  for (const [name, args] of order.calls) {
+  for (const [name, args] of task.calls) {
     try {
       results.push(await client.callTool({ name, arguments: args }));
     } catch (error) {

@@ -1,9 +1,9 @@
-"""Connects with the official SDK for Python as a person would: the client is told 401, finds the authorization server,
-registers, and sends the person there, who signs in by an invitation and approves.
+"""Connects with the official SDK for Python as a person would: the client gets a 401, finds the authorization server,
+registers, and sends the person there, who signs in with an invitation and approves.
 
 Reads {"url", "invitation", "password", "approve": [scope, ...], "calls": [[tool, arguments], ...]} from standard input.
-Writes {"client", "scope", "shown", "askedAgain", "results"} or, where the SDK raised, {"error"}. "shown" is the page that the
-person saw, "askedAgain" the scope that the client came back for.
+Writes {"client", "scope", "shown", "askedAgain", "results"} or, if the SDK raised an exception, {"error"}.
+"shown" is the page that the person saw, "askedAgain" the scope of a second authorization request.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ REDIRECT = "http://127.0.0.1:33418/callback"
 
 
 class Memory:
-    """Keeps what the client is given."""
+    """Stores the tokens and the registration of the client."""
 
     tokens = None
     client = None
@@ -43,22 +43,21 @@ class Memory:
 class Person:
     """Somebody with a browser."""
 
-    def __init__(self, order):
-        self.order = order
+    def __init__(self, task):
+        self.task = task
         self.shown = None
         self.answer = None
         self.asked_again = None
 
     async def approve(self, authorize):
-        """Goes where the client asks to, signs in on the way, and ticks what the order says. Whoever comes back for more
-        is sent away."""
+        """Signs in and approves the scopes of the task. Refuses a second request."""
         if self.shown:
             self.asked_again = parse_qs(urlsplit(authorize).query)["scope"][0]
             raise PermissionError("the person approves no more")
         async with httpx2.AsyncClient(follow_redirects=True, timeout=30) as browser:
-            link = self.order["invitation"]
+            link = self.task["invitation"]
             page = await browser.get(link)
-            password = self.order["password"]
+            password = self.task["password"]
             form = {"form_token": form_token(page.text), "password": password, "repeated": password}
             page = await browser.post(link, data=form, headers={"Origin": origin(link)})
             page.raise_for_status()
@@ -67,7 +66,7 @@ class Person:
             self.shown = page.text
             form = {
                 "form_token": form_token(page.text),
-                "scope": self.order["approve"],
+                "scope": self.task["approve"],
                 "decision": "approve",
             }
             consent = str(page.url)
@@ -75,14 +74,14 @@ class Person:
             page = await browser.post(consent, data=form, headers=headers, follow_redirects=False)
             self.answer = page.headers["location"]
 
-    async def come_back(self):
-        """What the redirect brings to the client."""
-        given = {name: values[0] for name, values in parse_qs(urlsplit(self.answer).query).items()}
-        return AuthorizationCodeResult(code=given["code"], state=given.get("state"), iss=given.get("iss"))
+    async def authorization_code(self):
+        """The result of the redirect to the client."""
+        result = {name: values[0] for name, values in parse_qs(urlsplit(self.answer).query).items()}
+        return AuthorizationCodeResult(code=result["code"], state=result.get("state"), iss=result.get("iss"))
 
 
 def form_token(page):
-    """That of the page's own form, which stands behind the one for signing out."""
+    """The token of the page's own form, which follows the form for signing out."""
     return re.findall(r'name="form_token" value="([^"]+)"', page)[-1]
 
 
@@ -91,23 +90,23 @@ def origin(url):
     return f"{parts.scheme}://{parts.netloc}"
 
 
-async def run(order):
-    person, memory = Person(order), Memory()
+async def run(task):
+    person, memory = Person(task), Memory()
     metadata = OAuthClientMetadata(client_name="Python SDK", redirect_uris=[REDIRECT])
     auth = OAuthClientProvider(
-        order["url"], metadata, memory, redirect_handler=person.approve, callback_handler=person.come_back
+        task["url"], metadata, memory, redirect_handler=person.approve, callback_handler=person.authorization_code
     )
     results = []
     try:
         async with httpx2.AsyncClient(auth=auth, timeout=30) as http:
-            transport = streamable_http_client(order["url"], http_client=http)
+            transport = streamable_http_client(task["url"], http_client=http)
             async with Client(transport) as client:
                 await client.list_tools()
-                for name, arguments in order["calls"]:
+                for name, arguments in task["calls"]:
                     answer = await client.call_tool(name, arguments)
                     results.append(answer.model_dump(mode="json", by_alias=True, exclude_none=True))
     except BaseException:
-        # The SDK ends the connection of a client whose person says no.
+        # The SDK closes the connection if the person refuses.
         if not person.asked_again:
             raise
     return {
@@ -127,6 +126,6 @@ def innermost(error):
 
 try:
     written = asyncio.run(run(json.load(sys.stdin)))
-except BaseException as error:  # noqa: BLE001 - as above
+except BaseException as error:  # noqa: BLE001 - any exception of the SDK is a result
     written = {"error": innermost(error)}
 print(json.dumps(written))

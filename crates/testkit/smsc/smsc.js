@@ -1,21 +1,22 @@
-// An SMSC for tests, on the package smpp: another implementation of the protocol, which has no mistake in common with ours.
+// An SMSC for tests, based on the package smpp: an independent implementation of the protocol, which shares no mistakes
+// with ours.
 //
 //   node smsc.js --log FILE [--port 0] [--password WORD] [--ids decimal|hex] [--receipt-ids decimal|hex]
 //                [--receipts text|tlv|both|none] [--receipt-after MS] [--answer-after MS]
 //
-// It prints where it listens and writes a line of JSON for each bind, message, receipt that was answered, unbind and closed
-// connection to the log, a message before it is answered. Killed and started again on the same log it goes on as if it
-// had kept everything on a disk: IDs go on, and receipts that nobody had answered are sent.
+// It prints its address and logs a line of JSON for each bind, message, accepted receipt, unbind and closed connection. A
+// message is logged before it is answered. If it is killed and restarted with the same log, it continues where it was:
+// IDs continue, and receipts that were not accepted are sent.
 'use strict';
 
 const fs = require('fs');
 const { parseArgs } = require('util');
 
-const octets = keepOctets();
+const octets = recordOctets();
 const smpp = requireSmpp();
 
 const FIRST_ID = 0xa0000;
-// Receipts that may be without an answer on a session.
+// The maximum number of receipts without an answer on a session.
 const RECEIPT_WINDOW = 100;
 const DELIVERED = 2;
 
@@ -35,9 +36,9 @@ const receiptAfterMs = Number(options['receipt-after']);
 const answerAfterMs = Number(options['answer-after']);
 
 const log = fs.openSync(options.log, 'a');
-// Messages whose receipt nobody has answered, by their number.
-const owed = new Map();
-// Those of them whose receipt is due and not under way.
+// Recipients of the messages whose receipt was not accepted yet, by ID.
+const pending = new Map();
+// IDs of those whose receipt is due and not in flight.
 let due = [];
 let nextId = FIRST_ID;
 const bound = new Set();
@@ -45,7 +46,7 @@ const bound = new Set();
 function requireSmpp() {
   try {
     const smpp = require('smpp');
-    octets.watch(smpp);
+    octets.install(smpp);
     return smpp;
   } catch (error) {
     if (error.code !== 'MODULE_NOT_FOUND') throw error;
@@ -54,15 +55,15 @@ function requireSmpp() {
   }
 }
 
-// The package hands out texts and times as it reads them; the tests want the octets, too.
-function keepOctets() {
+// The package returns decoded texts and times; the tests need the octets, too.
+function recordOctets() {
   const seen = new WeakMap();
   const keep = (pdu, value) => {
     if (!seen.has(pdu)) seen.set(pdu, []);
     seen.get(pdu).push(value);
   };
   return {
-    watch(smpp) {
+    install(smpp) {
       for (const filter of [smpp.filters.message, smpp.filters.time]) {
         const decode = filter.decode;
         filter.decode = function (value, ...more) {
@@ -91,24 +92,24 @@ function written(id, form) {
   return form === 'hex' ? id.toString(16).toUpperCase() : String(id);
 }
 
-// What an earlier life on the same log left to do.
-function remember() {
+// Restores the state from the log of earlier runs.
+function restore() {
   for (const line of fs.readFileSync(options.log, 'utf8').split('\n')) {
     let entry;
     try {
       entry = JSON.parse(line);
     } catch {
-      continue; // The last line of a life that was cut short, or nothing.
+      continue; // An empty line, or the last line of a run that was killed.
     }
     if (entry.event === 'submit') {
       nextId = Math.max(nextId, entry.id + 1);
-      if (entry.registered_delivery & 1) owed.set(entry.id, entry.to);
+      if (entry.registered_delivery & 1) pending.set(entry.id, entry.to);
     } else if (entry.event === 'receipt') {
-      owed.delete(entry.id);
+      pending.delete(entry.id);
     }
   }
-  if (options.receipts === 'none') owed.clear();
-  due = [...owed.keys()];
+  if (options.receipts === 'none') pending.clear();
+  due = [...pending.keys()];
 }
 
 function bind(session, pdu) {
@@ -120,7 +121,7 @@ function bind(session, pdu) {
     session.close();
     return;
   }
-  session.takesReceipts = pdu.command !== 'bind_transmitter';
+  session.acceptsReceipts = pdu.command !== 'bind_transmitter';
   bound.add(session);
   sendReceipts();
 }
@@ -157,7 +158,7 @@ function submit(session, pdu) {
   if (answerAfterMs > 0) setTimeout(answer, answerAfterMs);
   else answer();
   if (pdu.registered_delivery & 1 && options.receipts !== 'none') {
-    owed.set(id, pdu.destination_addr);
+    pending.set(id, pdu.destination_addr);
     setTimeout(() => {
       due.push(id);
       sendReceipts();
@@ -165,10 +166,10 @@ function submit(session, pdu) {
   }
 }
 
-// Sends what is due, as far as there are sessions that take it.
+// Sends the due receipts on the sessions that accept some.
 function sendReceipts() {
   for (const session of bound) {
-    while (session.takesReceipts && session.underWay.size < RECEIPT_WINDOW && due.length > 0) {
+    while (session.acceptsReceipts && session.inFlight.size < RECEIPT_WINDOW && due.length > 0) {
       sendReceipt(session, due.shift());
     }
   }
@@ -179,20 +180,20 @@ function sendReceipt(session, id) {
   const now = new Date().toISOString().replace(/[-T:]/g, '').slice(2, 12);
   const text = `id:${name} sub:001 dlvrd:001 submit date:${now} done date:${now} stat:DELIVRD err:000 text:`;
   const tlvs = options.receipts === 'tlv' || options.receipts === 'both';
-  session.underWay.add(id);
+  session.inFlight.add(id);
   session.deliver_sm(
     {
       source_addr_ton: 1,
       source_addr_npi: 1,
-      source_addr: owed.get(id),
+      source_addr: pending.get(id),
       esm_class: 4,
       short_message: options.receipts === 'tlv' ? Buffer.alloc(0) : Buffer.from(text, 'latin1'),
       ...(tlvs ? { receipted_message_id: name, message_state: DELIVERED } : {}),
     },
     (answer) => {
-      session.underWay.delete(id);
+      session.inFlight.delete(id);
       if (answer.command_status === smpp.ESME_ROK) {
-        owed.delete(id);
+        pending.delete(id);
         write({ event: 'receipt', id });
       } else {
         due.push(id);
@@ -206,7 +207,7 @@ let sessions = 0;
 
 function serve(session) {
   session.number = sessions++;
-  session.underWay = new Set();
+  session.inFlight = new Set();
   for (const command of ['bind_transceiver', 'bind_transmitter', 'bind_receiver']) {
     session.on(command, (pdu) => bind(session, pdu));
   }
@@ -226,14 +227,14 @@ function serve(session) {
   session.on('close', () => {
     write({ event: 'close', session: session.number });
     bound.delete(session);
-    // Not answered: the next session gets them.
-    due.push(...session.underWay);
-    session.underWay.clear();
+    // Without an answer, they are sent again on the next session.
+    due.push(...session.inFlight);
+    session.inFlight.clear();
     sendReceipts();
   });
 }
 
-remember();
+restore();
 const server = smpp.createServer(serve);
 server.listen(Number(options.port), '127.0.0.1', () => {
   console.log(`listening on smpp://127.0.0.1:${server.address().port}`);

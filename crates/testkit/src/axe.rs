@@ -1,4 +1,4 @@
-//! Accessibility of a page, by rules that are not ours: the package `axe-core` (`crates/testkit/axe`).
+//! Checks the accessibility of a page with the package `axe-core` (`crates/testkit/axe`).
 
 use std::fs;
 
@@ -16,21 +16,21 @@ const RUN: &str =
 /// How much of an element is shown.
 const MAX_HTML: usize = 300;
 
-/// How much a breach is in the way of those who cannot see a page, or have no mouse.
+/// How much a violation hinders people who cannot see a page or have no mouse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Impact {
     /// A nuisance.
     Minor,
-    /// Some are hindered.
+    /// Some people are hindered.
     Moderate,
-    /// Some cannot do what the page is for without great trouble.
+    /// Some people can use the page only with great difficulty.
     Serious,
-    /// Some cannot do it at all.
+    /// Some people cannot use the page.
     Critical,
 }
 
-/// A rule that a page breaks, and where.
+/// A rule that a page violates.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Finding {
     /// The rule, such as `label` or `color-contrast`.
@@ -39,22 +39,22 @@ pub struct Finding {
     pub impact: Option<Impact>,
     /// The rule in words.
     pub help: String,
-    /// The elements that break it.
+    /// The elements that violate it.
     pub nodes: Vec<Node>,
 }
 
-/// An element that breaks a rule.
+/// An element that violates a rule.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Node {
     /// The element.
     pub html: String,
-    /// What would mend it.
+    /// How to fix it.
     #[serde(rename = "failureSummary", default)]
     pub summary: String,
 }
 
 impl Finding {
-    /// Whether somebody cannot use the page because of it.
+    /// Whether its impact is serious or critical.
     pub fn is_serious(&self) -> bool {
         self.impact >= Some(Impact::Serious)
     }
@@ -76,9 +76,9 @@ impl std::fmt::Display for Finding {
 }
 
 impl Page {
-    /// Every rule of accessibility that the page breaks, as it is shown now: dark and light may differ.
+    /// The accessibility rules that the page violates as it is shown now: dark and light may differ.
     ///
-    /// The rules run in a world of their own, so the page's content policy neither stops them nor sees them.
+    /// The rules run in an isolated world, so the page's content policy does not stop them.
     pub async fn findings(&self) -> Vec<Finding> {
         let found = match self.run_rules().await {
             Ok(found) => found,
@@ -87,10 +87,10 @@ impl Page {
                     .await
             }
         };
-        serde_json::from_value(found).expect("what the package writes")
+        serde_json::from_value(found).expect("axe-core returns its documented format")
     }
 
-    /// Fails when the page breaks a rule in a way that is serious or critical, and lists what and where.
+    /// Fails if the page has serious or critical violations, and lists them.
     pub async fn assert_accessible(&self) {
         let serious: Vec<String> = self
             .findings()
@@ -106,12 +106,12 @@ impl Page {
     }
 
     async fn run_rules(&self) -> Result<Value, String> {
-        let world = self.own_world("axe").await?;
+        let world = self.isolated_world("axe").await?;
         let known = self.try_evaluate("typeof axe", Some(world)).await?;
         if known == "undefined" {
             let source = fs::read_to_string(SCRIPT)
                 .map_err(|error| format!("{error}; install it: scripts/node-packages"))?;
-            // Without the last word, the answer would be all of the package.
+            // The value of the script is 0. Otherwise the answer would contain the whole package.
             let source = format!("{source};0");
             self.try_evaluate(&source, Some(world)).await?;
         }

@@ -1,5 +1,4 @@
-//! A load balancer of the simplest kind: it asks each node whether it is ready, and hands every new connection to one
-//! that said so last.
+//! A minimal load balancer. It checks the health of each node and forwards new connections to the ready nodes in turn.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,10 +9,9 @@ use std::time::Duration;
 
 use crate::http;
 
-/// How often nodes are asked.
-const ASK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A balancer on a port of its own. It ends with this value; connections that it joined go on.
+/// A balancer on its own port. It stops on drop; open connections continue.
 #[derive(Debug)]
 pub struct Balancer {
     addr: SocketAddr,
@@ -23,7 +21,7 @@ pub struct Balancer {
 #[derive(Debug)]
 struct Shared {
     nodes: Mutex<Vec<Node>>,
-    turn: AtomicUsize,
+    next_node: AtomicUsize,
     ended: AtomicBool,
 }
 
@@ -34,33 +32,33 @@ struct Node {
 }
 
 impl Balancer {
-    /// Stands before these nodes, which are ready.
+    /// Balances between these nodes, which must be ready.
     pub fn start(nodes: &[SocketAddr]) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let addr = listener.local_addr()?;
         let nodes = nodes.iter().map(|&addr| Node { addr, ready: true });
         let shared = Arc::new(Shared {
             nodes: Mutex::new(nodes.collect()),
-            turn: AtomicUsize::new(0),
+            next_node: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
         });
-        let (asking, taking) = (shared.clone(), shared.clone());
-        thread::spawn(move || asking.ask());
-        thread::spawn(move || taking.take(&listener));
+        let (checking, accepting) = (shared.clone(), shared.clone());
+        thread::spawn(move || checking.check_health());
+        thread::spawn(move || accepting.accept_all(&listener));
         Ok(Self { addr, shared })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// A node has come back at another address; it is asked before anything is sent to it.
+    /// Replaces the address of a node. It gets no connections before its first health check.
     pub fn replace(&self, number: usize, addr: SocketAddr) {
         self.shared.nodes()[number] = Node { addr, ready: false };
     }
 
-    /// Whether all nodes said that they are ready when they were asked last.
+    /// Whether all nodes were ready at their last health check.
     pub fn all_ready(&self) -> bool {
         self.shared.nodes().iter().all(|node| node.ready)
     }
@@ -69,7 +67,7 @@ impl Balancer {
 impl Drop for Balancer {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        // The listener waits for a connection before it looks.
+        // Wakes up the listener, which waits for a connection.
         TcpStream::connect(self.addr).ok();
     }
 }
@@ -83,10 +81,10 @@ impl Shared {
         self.ended.load(Ordering::Acquire)
     }
 
-    fn ask(&self) {
+    fn check_health(&self) {
         while !self.has_ended() {
-            let asked = self.nodes().clone();
-            for (number, node) in asked.into_iter().enumerate() {
+            let nodes = self.nodes().clone();
+            for (number, node) in nodes.into_iter().enumerate() {
                 let answer = http::request(node.addr, "GET", "/health/ready", &[], b"");
                 let ready = answer.is_ok_and(|answer| answer.status == 200);
                 let known = &mut self.nodes()[number];
@@ -94,11 +92,11 @@ impl Shared {
                     known.ready = ready;
                 }
             }
-            thread::sleep(ASK_EVERY); // tidy: a balancer asks at intervals, and nothing waits for this thread
+            thread::sleep(CHECK_INTERVAL); // tidy: health checks have an interval, and nothing waits for this thread
         }
     }
 
-    fn take(&self, listener: &TcpListener) {
+    fn accept_all(&self, listener: &TcpListener) {
         for client in listener.incoming() {
             if self.has_ended() {
                 return;
@@ -106,9 +104,9 @@ impl Shared {
             let (Ok(client), Some(node)) = (client, self.next()) else {
                 continue;
             };
-            // A node that does not take it costs the caller its connection: that is what a test must see.
+            // If the node does not accept the connection, the caller loses it, and tests must see that.
             if let Ok(server) = TcpStream::connect(node) {
-                join(client, server).ok();
+                forward(client, server).ok();
             }
         }
     }
@@ -116,23 +114,25 @@ impl Shared {
     fn next(&self) -> Option<SocketAddr> {
         let nodes = self.nodes();
         let ready: Vec<_> = nodes.iter().filter(|node| node.ready).collect();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        ready.get(turn % ready.len().max(1)).map(|node| node.addr)
+        let next_node = self.next_node.fetch_add(1, Ordering::Relaxed);
+        ready
+            .get(next_node % ready.len().max(1))
+            .map(|node| node.addr)
     }
 }
 
-/// Carries bytes both ways until both have ended.
-fn join(client: TcpStream, server: TcpStream) -> io::Result<()> {
+/// Forwards data in both directions until both are closed.
+fn forward(client: TcpStream, server: TcpStream) -> io::Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (client_again, server_again) = (client.try_clone()?, server.try_clone()?);
-    thread::spawn(move || carry(client, server));
-    thread::spawn(move || carry(server_again, client_again));
+    thread::spawn(move || copy_all(client, server));
+    thread::spawn(move || copy_all(server_again, client_again));
     Ok(())
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream) {
-    // However it ended, the other side is told.
+fn copy_all(mut from: TcpStream, mut to: TcpStream) {
+    // Closes the other side, even after an error.
     io::copy(&mut from, &mut to).ok();
     to.shutdown(Shutdown::Write).ok();
 }

@@ -1,4 +1,4 @@
-//! A real browser for tests: Debian's chromium without a window, which does what a person would do.
+//! A real browser for tests: Debian's chromium without a window, controlled like a person would use it.
 //!
 //! ```no_run
 //! # async fn example(url: String) {
@@ -11,43 +11,42 @@
 //! page.fill("Password", "violet tram eleven").await;
 //! page.click("Sign in").await;
 //! page.wait_for("Overview").await;
-//! page.assert_quiet();
+//! page.assert_no_browser_errors();
 //! page.assert_accessible().await;
-//! page.picture("overview").await;
+//! page.save_screenshots("overview").await;
 //! # }
 //! ```
 //!
-//! # How things are found
+//! # How elements are found
 //!
-//! Buttons and links by what they say, fields by their label, and only then by CSS:
+//! Buttons and links by their text, fields by their label, and only then by CSS:
 //!
-//! * `"Sign in"`: whole name first, then a name that starts with it, then one that contains it, in any case of letters.
-//! * `"#email"`, `"input[name=email]"`: CSS, where no name fits.
-//! * `"+37120000001 >> Replay"`: the one in the row, item, section or form that says the first part. The first part
-//!   may be CSS as well: `"main >> Send"`.
+//! * `"Sign in"`: the whole name first, then a name that starts with it, then one that contains it. Case is ignored.
+//! * `"#email"`, `"input[name=email]"`: CSS, if no name matches.
+//! * `"+37120000001 >> Replay"`: only inside the row, item, section or form that contains the first text. The first
+//!   part may be CSS as well: `"main >> Send"`.
 //!
-//! A name that fits several things fails, as a person would not know which to take; links to the same address are one.
-//! Whatever is looked for is waited for, so no test needs to know how fast a page is.
+//! A name that matches several elements fails, unless they are links to the same address. Every call waits for its
+//! element, so tests need not know how fast a page is.
 //!
-//! # What is real
+//! # How input is simulated
 //!
-//! Clicks are those of a mouse at the middle of what is clicked, scrolled into view; what lies under something else
-//! cannot be clicked. Text is typed into the field that has the focus. Options of a list are set by script with the
-//! events that a browser sends, for the open list is drawn by the system and out of reach.
+//! Clicks are mouse events at the middle of the element, which is scrolled into view. An element that is covered by
+//! another one cannot be clicked. Text is typed into the field that has the focus. Options of a list are selected by
+//! script with the events that a browser sends, because the system draws the open list.
 //!
-//! After a click or a key, the page that it leads to is waited for. What a script of the page does later is not: use
-//! [`Page::wait_for`] and its kin.
+//! After a click or a key press, the next page is waited for, but not what its scripts do later: use [`Page::wait_for`]
+//! and similar functions for that.
 //!
-//! Everything that goes wrong panics, with what was looked for, the address, what the page shows and what the browser
-//! complained of.
+//! Every failure panics with the wanted element, the address, the text of the page and the errors of the browser.
 
-mod acts;
+mod actions;
+mod monitor;
 mod page;
-mod pictures;
+mod permit;
 mod pipe;
 mod program;
-mod seat;
-mod watch;
+mod screenshots;
 
 pub use page::Page;
 
@@ -55,55 +54,54 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use permit::BrowserPermit;
 use pipe::Pipe;
 use program::Program;
-use seat::Seat;
 
-/// A running chromium, with a profile of its own. It ends when it and all its pages are dropped.
+/// A running chromium with its own profile. It ends when it and all its pages are dropped.
 ///
-/// One is enough for a test: each [`Chrome::page`] has its own cookies. Only so many run at a time on a machine, so a
-/// test that starts a second one beside the first may wait for itself.
+/// A test needs only one: each [`Chrome::page`] has its own cookies. The number of browsers on a machine is limited, so
+/// a test that starts a second one may wait for itself.
 #[derive(Debug)]
 pub struct Chrome {
-    running: Arc<Running>,
+    browser: Arc<Browser>,
 }
 
-/// Ends in this order: the program, then the place that it took.
+/// Dropped in this order: first the program, then its permit.
 #[derive(Debug)]
-struct Running {
+struct Browser {
     pipe: Arc<Pipe>,
     program: Program,
-    _seat: Seat,
+    _permit: BrowserPermit,
 }
 
 impl Chrome {
-    /// Waits until there is room for one more, and starts it. Panics when it does not come up, and says what to
-    /// install.
+    /// Waits for a permit and starts it. Panics if it does not start, and says what to install.
     pub async fn start() -> Self {
-        let seat = Seat::take().await;
+        let permit = BrowserPermit::acquire().await;
         let (program, input, output) = Program::start();
         let pipe = Pipe::open(input, output);
-        let running = Running {
+        let browser = Browser {
             pipe,
             program,
-            _seat: seat,
+            _permit: permit,
         };
         let chrome = Self {
-            running: Arc::new(running),
+            browser: Arc::new(browser),
         };
         if let Err(error) = chrome.call("Browser.getVersion", json!({})).await {
-            let said = chrome.running.program.output();
-            panic!("chromium does not answer ({error}); it wrote:\n{said}");
+            let output = chrome.browser.program.output();
+            panic!("chromium does not answer ({error}); it wrote:\n{output}");
         }
         chrome
     }
 
-    /// A new page that shares nothing with the others: as if another person sat at another machine. It is 1280 by 800,
-    /// light, and has scripts.
+    /// Opens a new page that shares nothing with the others, like that of another person on another machine. It is 1280
+    /// by 800, light, and scripts are enabled.
     pub async fn page(&self) -> Page {
-        Page::new(Arc::clone(&self.running))
+        Page::new(Arc::clone(&self.browser))
             .await
-            .unwrap_or_else(|error| panic!("chromium gives no page: {error}"))
+            .unwrap_or_else(|error| panic!("chromium opens no page: {error}"))
     }
 
     async fn call(
@@ -111,6 +109,6 @@ impl Chrome {
         method: &str,
         parameters: serde_json::Value,
     ) -> Result<serde_json::Value, String> {
-        self.running.pipe.call(None, method, parameters).await
+        self.browser.pipe.call(None, method, parameters).await
     }
 }

@@ -1,50 +1,49 @@
-//! A plain HTTP/1.1 client for tests: blocking, without TLS, and able to misbehave.
+//! A simple HTTP/1.1 client for tests: blocking, without TLS, and able to misbehave.
 //!
-//! A library would refuse to send the malformed and half-sent requests that the service must
-//! survive, and would repair what the tests want to see. Every call has a deadline, so a server
-//! that hangs fails the test instead of stopping it.
+//! A library would refuse to send malformed or incomplete requests, and would hide mistakes of the server. Every call
+//! has a deadline, so that a server that hangs fails the test.
 
-use crate::PATIENCE;
-use crate::answer;
+use crate::TEST_TIMEOUT;
+use crate::http_head;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// No answer of the service comes near this; a runaway one must not eat the machine.
+/// Far more than any answer of the service has. Limits the memory for a broken one.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// What the server answered.
+/// The response of the server.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// Names in lower case, in the order they came.
+    /// Names in lower case and values, in the order of the response.
     pub headers: Vec<(String, String)>,
-    /// The body, with any transfer coding removed.
+    /// The body, with chunks joined.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The first header of that name, given in lower case.
+    /// The first header with this name, which must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(key, _)| key == name);
         found.next().map(|(_, value)| value.as_str())
     }
 
-    /// The body as text; what is not UTF-8 shows as replacement characters.
+    /// The body as text; invalid UTF-8 becomes replacement characters.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; panics with the whole answer when it is none.
+    /// The body as JSON; panics with the response if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("not JSON ({error}): {} {}", self.status, self.text()))
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 pub fn request(
     addr: SocketAddr,
     method: &str,
@@ -55,8 +54,7 @@ pub fn request(
     Connection::open(addr)?.request(method, path, headers, body)
 }
 
-/// The bytes of a well-formed request. `Host` and, for a body, `Content-Length` are added unless
-/// `headers` has them.
+/// The bytes of a well-formed request. Adds `Host` and, for a body, `Content-Length`, unless `headers` contains them.
 pub fn encode(
     host: SocketAddr,
     method: &str,
@@ -87,7 +85,7 @@ pub fn encode(
     bytes
 }
 
-/// A keep-alive connection. Requests may be pipelined: bytes behind one answer wait for the next.
+/// A keep-alive connection. Requests may be pipelined: bytes after one response are kept for the next.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
@@ -97,25 +95,25 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to a server.
     pub fn open(addr: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&addr, TEST_TIMEOUT)?;
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(TEST_TIMEOUT))?;
         Ok(Self {
             stream,
             addr,
-            deadline: PATIENCE,
+            deadline: TEST_TIMEOUT,
             received: Vec::new(),
         })
     }
 
-    /// How long each later answer may take.
+    /// Sets how long each later response may take.
     pub fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
 
-    /// Sends a well-formed request (see [`encode`]) and reads its answer.
+    /// Sends a well-formed request (see [`encode`]) and reads its response.
     pub fn request(
         &mut self,
         method: &str,
@@ -127,22 +125,22 @@ impl Connection {
         self.read(method == "HEAD")
     }
 
-    /// Sends any bytes at all: half a request, two at once, or no HTTP.
+    /// Sends raw bytes, such as half a request, two requests, or something else than HTTP.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
 
-    /// Says that nothing more will be sent; answers can still be read.
+    /// Closes the sending direction; responses can still be read.
     pub fn finish_sending(&mut self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)
     }
 
-    /// Reads one answer, of a request that was not a `HEAD`.
+    /// Reads one response. Not for `HEAD` requests.
     pub fn read_response(&mut self) -> io::Result<Response> {
         self.read(false)
     }
 
-    /// Waits until the server closes the connection and returns what it still sent.
+    /// Waits until the server closes the connection. Returns what it sent before.
     pub fn read_to_close(&mut self) -> io::Result<Vec<u8>> {
         let until = Instant::now() + self.deadline;
         while self.receive(until)? {}
@@ -152,19 +150,19 @@ impl Connection {
     fn read(&mut self, without_body: bool) -> io::Result<Response> {
         let until = Instant::now() + self.deadline;
         let head = self.read_head(until)?;
-        let status = answer::status(&head).ok_or_else(|| malformed("status line", &head))?;
+        let status = http_head::status(&head).ok_or_else(|| malformed("status line", &head))?;
         let body = if without_body || status == 204 || status == 304 {
             Vec::new()
-        } else if answer::header(&head, "transfer-encoding").is_some() {
+        } else if http_head::header(&head, "transfer-encoding").is_some() {
             self.read_chunks(until)?
-        } else if let Some(length) = answer::content_length(&head) {
+        } else if let Some(length) = http_head::content_length(&head) {
             self.take(length, until)?
         } else {
             while self.receive(until)? {}
             std::mem::take(&mut self.received)
         };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let headers = answer::headers(&head)
+        let headers = http_head::headers(&head)
             .map(|(name, value)| (text(name).to_ascii_lowercase(), text(value)))
             .collect();
         Ok(Response {
@@ -174,12 +172,12 @@ impl Connection {
         })
     }
 
-    /// Skips interim answers (100 Continue), which carry no body and are not what was asked for.
+    /// Skips interim responses (100 Continue).
     fn read_head(&mut self, until: Instant) -> io::Result<Vec<u8>> {
         loop {
-            if let Some(end) = answer::head_end(&self.received) {
+            if let Some(end) = http_head::head_end(&self.received) {
                 let head: Vec<u8> = self.received.drain(..end).collect();
-                if answer::status(&head).is_none_or(|status| status >= 200) {
+                if http_head::status(&head).is_none_or(|status| status >= 200) {
                     return Ok(head);
                 }
             } else if !self.receive(until)? {
@@ -196,7 +194,7 @@ impl Connection {
             let size = usize::from_str_radix(size, 16)
                 .map_err(|_| malformed("chunk size", line.as_bytes()))?;
             if size == 0 {
-                // Trailers, which the service never sends, would stand before the empty line.
+                // Skips trailers up to the empty line; the service never sends any.
                 while !self.take_line(until)?.is_empty() {}
                 return Ok(body);
             }
@@ -226,7 +224,7 @@ impl Connection {
         Ok(self.received.drain(..length).collect())
     }
 
-    /// Reads what is there, at least one byte; `false` once the server has closed.
+    /// Reads at least one byte; `false` if the server has closed the connection.
     fn receive(&mut self, until: Instant) -> io::Result<bool> {
         if self.received.len() > MAX_ANSWER_BYTES {
             return Err(io::Error::new(
@@ -249,15 +247,15 @@ impl Connection {
                     self.received.extend_from_slice(&buffer[..count]);
                     return Ok(count > 0);
                 }
-                Err(error) if is_passing(error.kind()) => {}
+                Err(error) if is_temporary(error.kind()) => {}
                 Err(error) => return Err(error),
             }
         }
     }
 }
 
-/// A time-out here is only the socket's; the loop around it knows the real deadline.
-fn is_passing(kind: ErrorKind) -> bool {
+/// After these errors the read is repeated. The caller checks the deadline.
+fn is_temporary(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
@@ -286,7 +284,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    /// A server that sends fixed bytes and closes, or keeps silent when there are none.
+    /// A server that sends fixed bytes and closes the connection. Without bytes, it keeps the connection open.
     fn canned(answer: &'static [u8]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let addr = listener.local_addr().expect("its address");
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_read_however_they_are_framed() {
+    fn bodies_are_read_with_any_framing() {
         let cases: [(&str, &[u8], &str); 5] = [
             ("length", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello"),
             (
@@ -321,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelined_answers_are_told_apart() {
+    fn pipelined_responses_are_separated() {
         let both = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1HTTP/1.1 400 Bad\r\nX-A: b\r\nContent-Length: 1\r\n\r\n2";
         let mut connection = Connection::open(canned(both)).expect("connect");
         assert_eq!(connection.read_response().expect("first").text(), "1");
@@ -334,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_meets_the_deadline_and_a_cut_answer_is_an_error() {
+    fn no_response_by_the_deadline_and_an_incomplete_response_are_errors() {
         let mut connection = Connection::open(canned(b"")).expect("connect");
         connection.set_deadline(Duration::from_millis(20));
         let error = connection.read_response().expect_err("silence");
@@ -349,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_completed_but_never_corrected() {
+    fn given_headers_are_never_corrected() {
         let host = SocketAddr::from(([127, 0, 0, 1], 80));
         let encoded = |headers: &[(&str, &str)], body: &[u8]| {
             String::from_utf8(encode(host, "POST", "/x", headers, body)).expect("text")

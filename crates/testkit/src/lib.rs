@@ -1,21 +1,19 @@
-//! What the tests and the benchmarks stand on: a database for each test, the real binary as a child
-//! process, a plain HTTP client that can also misbehave, a callback receiver and an SMSC that can too, a real
-//! browser, and the load generator.
+//! Shared tools of the tests and the benchmarks: a database for each test, the real binary as a child process, an HTTP
+//! client that can misbehave, a callback receiver and an SMSC that can misbehave, a real browser, and a load generator.
 //!
-//! It drives the product from outside, over its command line and its sockets, so it knows none of
-//! the product's crates and cannot share a mistake with them. Nothing here is ever part of a
-//! release: other crates may name it only among their dev-dependencies.
+//! It drives the product from outside, through its command line and its sockets. It depends on none of the product's
+//! crates, so it cannot share a mistake with them. It is never part of a release: other crates list it only under their
+//! dev-dependencies, and the benchmarks use it.
 
-mod answer;
 pub mod axe;
 pub mod balancer;
 pub mod chrome;
-mod folder;
-pub mod histogram;
 pub mod http;
+mod http_head;
+mod latencies;
 pub mod load;
 mod name_server;
-pub mod node;
+pub mod nodejs_smsc;
 mod patroni;
 mod pooled_database;
 mod pooler;
@@ -27,11 +25,12 @@ pub mod relay;
 mod server;
 pub mod smsc;
 pub mod stall;
+mod temp_dir;
 mod unique;
 
 use std::time::Duration;
 
-pub use folder::TempDir;
+pub use latencies::Latencies;
 pub use name_server::{NameServer, Record};
 pub use patroni::Patroni;
 pub use pooled_database::PooledDatabase;
@@ -40,8 +39,9 @@ pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};
 pub use postgres_server::PostgresServer;
 pub use process::Process;
 pub use server::{Backend, CALLBACKS_ALLOW, SERVICE_KEY, Server, ServerBuilder, write_key};
-pub use stall::StallControl;
+pub use stall::StallMonitor;
+pub use temp_dir::{TempDir, temp_dir};
 
-/// A wait for a state ends here, and only when something is broken: a machine that gives most of its processors to others
-/// for minutes is slow, and no test may fail for that.
-pub const PATIENCE: Duration = Duration::from_mins(10);
+/// How long a test waits for a state before it fails. Long, because a machine that is busy with other work for minutes
+/// must not fail a test.
+pub const TEST_TIMEOUT: Duration = Duration::from_mins(10);

@@ -1,15 +1,15 @@
-//! The load generator: N keep-alive connections that each ask again as soon as they are answered.
+//! The load generator: N keep-alive connections, each of which sends the next request as soon as it has its answer.
 //!
-//! It shares the machine with the server it measures, so it is built to cost little: one thread,
-//! buffers that are reused, no allocation for a request. A closed loop asks no faster than it is
-//! answered; latency is from the first byte written to the last byte read.
+//! It shares the machine with the server that it measures, so it is cheap: one thread, buffers that are reused, no
+//! allocation for a request. It is a closed loop: it sends no faster than it gets answers. Latency is measured from the
+//! first byte written to the last byte read.
 
 mod frame;
-mod gate;
+mod in_flight;
 
-pub use gate::Gate;
+pub use in_flight::InFlightLimit;
 
-use crate::histogram::Histogram;
+use crate::latencies::Latencies;
 use frame::{Framed, frame, invalid};
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
@@ -24,24 +24,24 @@ use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{timeout, timeout_at};
 
-/// A run in which no answer comes for so long is given up, so that a hung server ends it.
-const STALL: Duration = Duration::from_secs(30);
-/// How often a connection that broke is opened anew before it is given up.
+/// A run without any answer for this long is aborted.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a broken connection is opened again.
 const MAX_RECONNECTS: usize = 100;
 const BUFFER_BYTES: usize = 8 << 10;
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// What to ask, how hard and for how long.
+/// What to send, with how many connections and for how long.
 pub struct Load {
-    /// Opened all at once, each with one request under way.
+    /// The number of connections. Each has one request in flight.
     pub connections: usize,
-    /// Load that is not measured: caches fill, pools grow.
+    /// How long to send before the measurement starts, to fill caches and grow pools.
     pub warm_up: Duration,
-    /// The measured part.
-    pub until: Until,
-    /// What is sent.
+    /// When the measured part ends.
+    pub limit: RunLimit,
+    /// The requests.
     pub requests: Requests,
-    /// Sees every answer, those of the warm-up too; it runs between requests, so keep it short.
+    /// Is called with every answer, including those of the warm-up. It runs between requests, so keep it short.
     pub on_answer: Option<OnAnswer>,
 }
 
@@ -50,22 +50,22 @@ pub type OnAnswer = Box<dyn FnMut(Answer<'_>) + Send>;
 
 /// When the measured part ends.
 #[derive(Clone, Copy, Debug)]
-pub enum Until {
-    /// After this time; what is then under way is still awaited and counted.
+pub enum RunLimit {
+    /// After this time. Requests in flight are still awaited and counted.
     Elapsed(Duration),
-    /// After so many requests.
+    /// After this many requests.
     Count(u64),
 }
 
-/// The bytes of whole requests; [`crate::http::encode`] makes them.
+/// The bytes of complete requests; [`crate::http::encode`] builds them.
 pub enum Requests {
     /// The same each time.
     Fixed(Vec<u8>),
-    /// Written into the cleared buffer, given the number of the request.
-    Made(MakeRequest),
+    /// Written into the empty buffer by a closure that gets the number of the request.
+    Generated(MakeRequest),
 }
 
-/// See [`Requests::Made`].
+/// See [`Requests::Generated`].
 pub type MakeRequest = Box<dyn FnMut(u64, &mut Vec<u8>) + Send>;
 
 /// One answer, borrowed from the connection's buffer.
@@ -77,29 +77,29 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
 }
 
-/// What a run measured.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Latency of the measured requests, whatever their status.
-    pub latency: Histogram,
+    /// Latencies of the measured requests, with any status.
+    pub latency: Latencies,
     /// From the end of the warm-up to the last answer.
     pub elapsed: Duration,
     /// Answers other than 200 and 202, those of the warm-up included.
     pub wrong: u64,
-    /// The first of them, or the first answer that could not be read.
+    /// The first of them.
     pub wrong_sample: Option<String>,
-    /// Connections that could not be opened, or broke before their answer was whole.
+    /// Connections that could not be opened, or broke before their answer was complete.
     pub failed_connections: u64,
     /// The first reason for a failed connection.
     pub failure_sample: Option<String>,
-    /// Connections that had an answer at all: all of them, when everyone was served.
+    /// Connections that got at least one answer.
     pub served_connections: usize,
-    /// Whether the run was given up because no answer came any more.
+    /// Whether the run was aborted because answers stopped.
     pub stalled: bool,
 }
 
 impl Report {
-    /// Measured answers.
+    /// The number of measured answers.
     pub fn answers(&self) -> u64 {
         self.latency.count()
     }
@@ -111,45 +111,45 @@ impl Report {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// Whether every connection was served, with nothing but 200 and 202.
+    /// Whether every connection was served and all answers were 200 or 202.
     pub fn is_clean(&self, connections: usize) -> bool {
         let served = self.served_connections == connections && !self.stalled;
         served && self.wrong == 0 && self.failed_connections == 0
     }
 }
 
-/// Runs the load on a thread of its own and blocks until it is done.
+/// Runs the load on a separate thread and blocks until it is done.
 pub fn run(addr: SocketAddr, load: Load) -> Report {
     start(addr, load, None)
 }
 
-/// [`run`], with requests held back at `gate` while too much is under way. Each answer 200 or 202 holds
-/// a place there until somebody calls [`Gate::leave`] for it.
-pub fn run_gated(addr: SocketAddr, load: Load, gate: Arc<Gate>) -> Report {
-    start(addr, load, Some(gate))
+/// Like [`run`], but limits the work in flight. Each answer 200 or 202 holds a permit of `in_flight` until
+/// [`InFlightLimit::release`] is called for it.
+pub fn run_limited(addr: SocketAddr, load: Load, in_flight: Arc<InFlightLimit>) -> Report {
+    start(addr, load, Some(in_flight))
 }
 
-fn start(addr: SocketAddr, load: Load, gate: Option<Arc<Gate>>) -> Report {
+fn start(addr: SocketAddr, load: Load, in_flight: Option<Arc<InFlightLimit>>) -> Report {
     let generator = thread::Builder::new().name("load".into()).spawn(move || {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime can be built");
-        LocalSet::new().block_on(&runtime, drive(addr, load, gate))
+        LocalSet::new().block_on(&runtime, drive(addr, load, in_flight))
     });
     generator
         .expect("a thread can be started")
         .join()
-        .expect("the load generator ran to its end")
+        .expect("the load generator does not panic")
 }
 
-async fn drive(addr: SocketAddr, load: Load, gate: Option<Arc<Gate>>) -> Report {
-    let run = Rc::new(Run::new(load, gate));
+async fn drive(addr: SocketAddr, load: Load, in_flight: Option<Arc<InFlightLimit>>) -> Report {
+    let run = Rc::new(Run::new(load, in_flight));
     let tasks: Vec<_> = (0..run.connections)
         .map(|_| tokio::task::spawn_local(keep_connected(addr, Rc::clone(&run))))
         .collect();
     for mut task in tasks {
-        // Whether the others stall shows just as well while this one is awaited.
-        while timeout(STALL, &mut task).await.is_err() {
-            if run.seconds_since_answer() >= STALL.as_secs() {
+        // A stall of all connections is noticed here, no matter which task is awaited.
+        while timeout(STALL_TIMEOUT, &mut task).await.is_err() {
+            if run.seconds_since_answer() >= STALL_TIMEOUT.as_secs() {
                 run.report.borrow_mut().stalled = true;
                 return run.finish();
             }
@@ -158,14 +158,14 @@ async fn drive(addr: SocketAddr, load: Load, gate: Option<Arc<Gate>>) -> Report 
     run.finish()
 }
 
-/// What the connections of a run share. They live on one thread and no borrow outlives an await.
+/// What the connections of a run share. They run on one thread, and no borrow is held across an await.
 struct Run {
     connections: usize,
-    until: Until,
-    gate: Option<Arc<Gate>>,
+    limit: RunLimit,
+    in_flight: Option<Arc<InFlightLimit>>,
     measured_from: Instant,
     last_answer: Cell<Instant>,
-    asked: Cell<u64>,
+    sent: Cell<u64>,
     measured: Cell<u64>,
     fixed: Vec<u8>,
     made: Option<RefCell<MakeRequest>>,
@@ -174,19 +174,19 @@ struct Run {
 }
 
 impl Run {
-    fn new(load: Load, gate: Option<Arc<Gate>>) -> Self {
+    fn new(load: Load, in_flight: Option<Arc<InFlightLimit>>) -> Self {
         let (fixed, made) = match load.requests {
             Requests::Fixed(bytes) => (bytes, None),
-            Requests::Made(make) => (Vec::new(), Some(RefCell::new(make))),
+            Requests::Generated(make) => (Vec::new(), Some(RefCell::new(make))),
         };
         let now = Instant::now();
         Self {
             connections: load.connections,
-            until: load.until,
-            gate,
+            limit: load.limit,
+            in_flight,
             measured_from: now + load.warm_up,
             last_answer: Cell::new(now),
-            asked: Cell::new(0),
+            sent: Cell::new(0),
             measured: Cell::new(0),
             fixed,
             made,
@@ -195,52 +195,53 @@ impl Run {
         }
     }
 
-    /// Waits for a place at the gate, at most until no request is wanted any more. Returns when that
-    /// was; without a gate, the time given.
-    async fn pass_gate(&self, now: Instant) -> Instant {
-        let Some(gate) = &self.gate else {
+    /// Waits for a permit, at most until the end of the run. Returns the time after the wait; without a limit, the time
+    /// given.
+    async fn acquire_permit(&self, now: Instant) -> Instant {
+        let Some(in_flight) = &self.in_flight else {
             return now;
         };
-        match self.until {
-            Until::Count(_) => gate.enter().await,
-            Until::Elapsed(limit) => {
+        match self.limit {
+            RunLimit::Count(_) => in_flight.acquire().await,
+            RunLimit::Elapsed(limit) => {
                 let end = (self.measured_from + limit).into();
-                // At the end the request is not sent, so it needs no place.
-                let _late = timeout_at(end, gate.enter()).await;
+                // After the end no request is sent, so it needs no permit.
+                let _late = timeout_at(end, in_flight.acquire()).await;
             }
         }
         Instant::now()
     }
 
-    /// Gives back the place of a request that was not sent, or led to no work.
-    fn leave_gate(&self) {
-        if let Some(gate) = &self.gate {
-            gate.leave();
+    /// Returns the permit of a request that was not sent or not accepted.
+    fn release_permit(&self) {
+        if let Some(in_flight) = &self.in_flight {
+            in_flight.release();
         }
     }
 
-    /// Whether a request that starts now is still wanted, and then whether it counts.
+    /// The phase of a request that starts now; `None` at the end of the run.
     fn next(&self, now: Instant) -> Option<Phase> {
         if now < self.measured_from {
             return Some(Phase::WarmUp);
         }
-        let goes_on = match self.until {
-            Until::Elapsed(limit) => now - self.measured_from < limit,
-            Until::Count(limit) => self.measured.get() < limit,
+        let continues = match self.limit {
+            RunLimit::Elapsed(limit) => now - self.measured_from < limit,
+            RunLimit::Count(limit) => self.measured.get() < limit,
         };
-        self.measured.set(self.measured.get() + u64::from(goes_on));
-        goes_on.then_some(Phase::Measured)
+        self.measured
+            .set(self.measured.get() + u64::from(continues));
+        continues.then_some(Phase::Measured)
     }
 
-    /// The bytes to send: `own` is filled only where each request differs.
-    fn request<'a>(&'a self, own: &'a mut Vec<u8>) -> &'a [u8] {
-        let number = self.asked.replace(self.asked.get() + 1);
+    /// The bytes to send. `buffer` is used only if each request differs.
+    fn request<'a>(&'a self, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        let number = self.sent.replace(self.sent.get() + 1);
         let Some(make) = &self.made else {
             return &self.fixed;
         };
-        own.clear();
-        make.borrow_mut()(number, own);
-        own
+        buffer.clear();
+        make.borrow_mut()(number, buffer);
+        buffer
     }
 
     fn record(&self, phase: Phase, started: Instant, now: Instant, answer: Answer<'_>) {
@@ -250,7 +251,7 @@ impl Run {
             report.latency.record(now - started);
         }
         if !matches!(answer.status, 200 | 202) {
-            self.leave_gate();
+            self.release_permit();
             report.wrong += 1;
             report.wrong_sample.get_or_insert_with(|| {
                 format!("{} {}", answer.status, String::from_utf8_lossy(answer.body))
@@ -289,18 +290,18 @@ enum Phase {
     Measured,
 }
 
-/// A connection that breaks is opened again; one that cannot be opened is given up.
+/// Opens a broken connection again. Gives up if it cannot be opened.
 async fn keep_connected(addr: SocketAddr, run: Rc<Run>) {
     let mut client = Client::default();
     for _ in 0..=MAX_RECONNECTS {
         let ended = match TcpStream::connect(addr).await {
-            Ok(stream) => client.keep_asking(stream, &run).await,
+            Ok(stream) => client.send_requests(stream, &run).await,
             Err(error) => return run.fail(&error),
         };
         match ended {
             Ok(()) => return,
             Err(error) => {
-                run.leave_gate();
+                run.release_permit();
                 run.fail(&error);
             }
         }
@@ -325,9 +326,9 @@ impl Default for Client {
 }
 
 impl Client {
-    async fn keep_asking(&mut self, mut stream: TcpStream, run: &Run) -> io::Result<()> {
+    async fn send_requests(&mut self, mut stream: TcpStream, run: &Run) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let mut now = run.pass_gate(Instant::now()).await;
+        let mut now = run.acquire_permit(Instant::now()).await;
         while let Some(phase) = run.next(now) {
             let started = now;
             stream.write_all(run.request(&mut self.request)).await?;
@@ -346,13 +347,13 @@ impl Client {
                 self.served = true;
                 run.report.borrow_mut().served_connections += 1;
             }
-            now = run.pass_gate(now).await;
+            now = run.acquire_permit(now).await;
         }
-        run.leave_gate();
+        run.release_permit();
         Ok(())
     }
 
-    /// Reads until head and body are there; returns the status and where the body lies.
+    /// Reads until head and body are complete. Returns the status and the range of the body.
     async fn read_answer(&mut self, stream: &mut TcpStream) -> io::Result<Framed> {
         let mut filled = 0;
         loop {
@@ -366,7 +367,7 @@ impl Client {
             filled += count;
             let end = match frame(&self.received[..filled])? {
                 Some((status, body)) if body.end == filled => return Ok((status, body)),
-                Some((_, body)) if body.end < filled => return Err(invalid("bytes behind it")),
+                Some((_, body)) if body.end < filled => return Err(invalid("bytes after its end")),
                 Some((_, body)) => body.end,
                 None => filled + 1,
             };

@@ -1,4 +1,4 @@
-//! A name server that answers what a test tells it to.
+//! A DNS server with scripted answers.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 const HEADER: usize = 12;
-/// An answer, with recursion.
+/// A response, with recursion available.
 const FLAGS: u16 = 0x8180;
 const NO_SUCH_NAME: u16 = 3;
 const CLASS_IN: u16 = 1;
@@ -17,40 +17,41 @@ const TYPE_AAAA: u16 = 28;
 /// Points to the name in the question.
 const SAME_NAME: u16 = 0xC00C;
 
-/// What is said of a name.
+/// The answer for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
-    /// It has these addresses, for so many seconds.
+    /// These addresses, with this TTL in seconds.
     Addresses(Vec<IpAddr>, u32),
-    /// There is no such name, for so many seconds.
-    Nothing(u32),
-    /// The question gets no answer.
-    Silence,
+    /// The name does not exist, with this TTL in seconds.
+    NoSuchName(u32),
+    /// No response at all.
+    NoAnswer,
 }
 
 impl Record {
-    /// One address, for an hour.
+    /// One address with a TTL of an hour.
     pub fn address(address: impl Into<IpAddr>) -> Self {
         Self::Addresses(vec![address.into()], 3600)
     }
 }
 
-/// A name server on loopback, by UDP. It ends when it is dropped.
+/// A DNS server on loopback, over UDP. It stops on drop.
 pub struct NameServer {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    /// The names of all queries.
+    queries: Arc<Mutex<Vec<String>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NameServer {
-    /// Answers as `record` says, by name: lower case, without the dot at its end.
+    /// Starts it. `record` gets a name in lower case without a dot at its end.
     pub fn start(record: impl Fn(&str) -> Record + Send + 'static) -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = socket.local_addr()?;
-        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let queries = Arc::<Mutex<Vec<String>>>::default();
         let stop = Arc::<AtomicBool>::default();
-        let (noted, stopped) = (asked.clone(), stop.clone());
+        let (log, stopped) = (queries.clone(), stop.clone());
         let thread = thread::spawn(move || {
             let mut packet = [0; 2048];
             while let Ok((length, from)) = socket.recv_from(&mut packet) {
@@ -60,39 +61,41 @@ impl NameServer {
                 let Some(question) = Question::read(&packet[..length]) else {
                     continue;
                 };
-                noted
-                    .lock()
+                log.lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(question.name.clone());
                 if let Some(answer) = question.answer(&record(&question.name)) {
-                    // Whoever asked may be gone.
+                    // The client may be gone.
                     drop(socket.send_to(&answer, from));
                 }
             }
         });
         Ok(Self {
             address,
-            asked,
+            queries,
             stop,
             thread: Some(thread),
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How often a name was asked for, each kind of record counted.
-    pub fn asked(&self, name: &str) -> usize {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.iter().filter(|asked| *asked == name).count()
+    /// The number of queries for a name, of all record types.
+    pub fn query_count(&self, name: &str) -> usize {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        queries.iter().filter(|query| *query == name).count()
     }
 
-    /// How many questions there were about names that end so.
-    pub fn asked_under(&self, end: &str) -> usize {
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.iter().filter(|asked| asked.ends_with(end)).count()
+    /// The number of queries for names with this suffix.
+    pub fn query_count_under(&self, suffix: &str) -> usize {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        queries
+            .iter()
+            .filter(|query| query.ends_with(suffix))
+            .count()
     }
 }
 
@@ -111,7 +114,7 @@ impl Drop for NameServer {
 
 struct Question<'p> {
     id: &'p [u8],
-    /// As it came, to be repeated.
+    /// The question section, which the answer repeats.
     octets: &'p [u8],
     name: String,
     kind: u16,
@@ -143,8 +146,8 @@ impl<'p> Question<'p> {
     fn answer(&self, record: &Record) -> Option<Vec<u8>> {
         let (addresses, ttl, code) = match record {
             Record::Addresses(addresses, ttl) => (addresses.as_slice(), *ttl, 0),
-            Record::Nothing(ttl) => (&[][..], *ttl, NO_SUCH_NAME),
-            Record::Silence => return None,
+            Record::NoSuchName(ttl) => (&[][..], *ttl, NO_SUCH_NAME),
+            Record::NoAnswer => return None,
         };
         let answers: Vec<_> = addresses
             .iter()
@@ -168,7 +171,7 @@ impl<'p> Question<'p> {
             packet.extend(address);
         }
         if count == 0 {
-            // The root's SOA: its last number says for how long there is nothing.
+            // The SOA record of the root: its last number is the TTL of the negative answer.
             packet.push(0);
             packet.extend(words(&[TYPE_SOA, CLASS_IN]));
             packet.extend(ttl.to_be_bytes());

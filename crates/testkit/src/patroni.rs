@@ -1,4 +1,4 @@
-//! A highly available `PostgreSQL` of a test's own: three members under Patroni, with etcd, on loopback.
+//! A highly available `PostgreSQL` for one test: three members under Patroni, with etcd, on loopback.
 //!
 //! `scripts/patroni` installs what it needs.
 
@@ -14,45 +14,44 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
-use crate::folder::TempDir;
+use crate::TEST_TIMEOUT;
 use crate::http;
 use crate::postgres_server::{newest_binaries, owner, send_signal};
-use member::{Member, Places, Repair, basic_authorization};
+use crate::temp_dir::{TempDir, temp_dir};
+use member::{Member, MemberSettings, Repair, basic_authorization};
 
-/// How many members there are.
 const MEMBERS: usize = 3;
 const POLL: Duration = Duration::from_millis(200);
-/// Members recover by themselves within this time, unless they need a repair. The same time passes before the next one.
-const REPAIRED_AFTER: Duration = Duration::from_mins(1);
+/// Members usually recover by themselves within this time. After it, one repair is made at a time, at this interval.
+const REPAIR_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The running members and their etcd. Ended on drop.
+/// The running members and their etcd. They are stopped on drop.
 #[derive(Debug)]
 pub struct Patroni {
     members: Vec<Member>,
     etcd: Child,
     password: String,
     api_authorization: String,
-    // Last: the data goes when the servers have gone.
+    // Last, so that the data is removed after the servers have stopped.
     folder: TempDir,
 }
 
-/// What a member is at the moment.
+/// The current role of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It is written to.
+    /// The member that accepts writes.
     Leader,
-    /// Every commit waits for it.
+    /// The replica that every commit waits for.
     SyncStandby,
     /// Another replica.
     Replica,
 }
 
 impl Patroni {
-    /// Starts three members with this configuration of the first, in which addresses, names and folders are replaced.
-    /// Returns once all are in step.
+    /// Starts three members. `configuration` is that of the first member; addresses, names and folders are replaced in
+    /// it. Returns once all members are in sync.
     pub fn start(configuration: &str) -> Result<Self> {
-        let folder = TempDir::create("patroni")?;
+        let folder = temp_dir("patroni")?;
         let ports = free_ports(2 + 2 * MEMBERS)?;
         let (etcd_port, peer_port) = (ports[0], ports[1]);
         let etcd = start_etcd(folder.path(), etcd_port, peer_port)?;
@@ -64,7 +63,7 @@ impl Patroni {
             folder,
         };
         for index in 0..MEMBERS {
-            let places = Places {
+            let settings = MemberSettings {
                 name: format!("member{}", index + 1),
                 folder: patroni.folder.path().join(format!("member{}", index + 1)),
                 postgres_port: ports[2 + 2 * index],
@@ -72,13 +71,15 @@ impl Patroni {
                 etcd_port,
                 binaries: newest_binaries()?,
             };
-            patroni.members.push(Member::start(places, configuration)?);
+            patroni
+                .members
+                .push(Member::start(settings, configuration)?);
         }
-        patroni.wait_until_in_step()?;
+        patroni.wait_until_in_sync()?;
         Ok(patroni)
     }
 
-    /// A URL that names all members and takes the one that can be written to.
+    /// A URL with all members. Clients connect to the one that accepts writes.
     pub fn url(&self, database: &str) -> String {
         let hosts = self.members.iter().map(Member::postgres_address);
         let hosts = hosts.collect::<Vec<_>>().join(",");
@@ -86,11 +87,11 @@ impl Patroni {
         format!("postgres://postgres:{password}@{hosts}/{database}?target_session_attrs=read-write")
     }
 
-    /// What each member is, by the account of the first that answers; `None` for one that does not run.
+    /// The role of each member, as reported by the first member that answers; `None` for a member that does not run.
     pub fn roles(&self) -> Result<Vec<Option<Role>>> {
         let shown = self.members.iter().find_map(Member::show_cluster);
         let shown = shown.context("no member answers")?;
-        let members = shown["members"].as_array().context("a list of members")?;
+        let members = shown["members"].as_array().context("no list of members")?;
         let role = |member: &Member| {
             let found = members.iter().find(|one| one["name"] == member.name())?;
             match (found["role"].as_str()?, found["state"].as_str()?) {
@@ -103,48 +104,45 @@ impl Patroni {
         Ok(self.members.iter().map(role).collect())
     }
 
-    /// The member that can be written to, if there is one.
+    /// The index of the leader, if there is one.
     pub fn leader(&self) -> Option<usize> {
         let roles = self.roles().ok()?;
         roles.iter().position(|role| *role == Some(Role::Leader))
     }
 
-    /// Whether every member runs, one of them as the leader and one as its synchronous standby.
-    pub fn is_in_step(&self) -> bool {
+    /// Whether all members run, one as the leader and one as its synchronous standby.
+    pub fn is_in_sync(&self) -> bool {
         self.roles().is_ok_and(|roles| {
             let has = |role| roles.contains(&Some(role));
             has(Role::Leader) && has(Role::SyncStandby) && roles.iter().all(Option::is_some)
         })
     }
 
-    /// Waits until [`Self::is_in_step`]. A member that cannot recover by itself is repaired, as an operator would.
-    pub fn wait_until_in_step(&mut self) -> Result<()> {
-        let until = Instant::now() + PATIENCE;
+    /// Waits until [`Self::is_in_sync`]. A member that cannot recover by itself is repaired as an operator would do it:
+    /// once in each way, because a repair takes its time.
+    pub fn wait_until_in_sync(&mut self) -> Result<()> {
+        let until = Instant::now() + TEST_TIMEOUT;
         let mut last_repair = Instant::now();
-        let mut has_restarted_patroni = false;
-        while !self.is_in_step() {
-            if last_repair.elapsed() > REPAIRED_AFTER
-                && let Some((index, repair)) = self.needed_repair()
+        let mut repaired = Vec::new();
+        while !self.is_in_sync() {
+            if last_repair.elapsed() > REPAIR_INTERVAL
+                && let Some((index, repair)) = self.needed_repair(&repaired)
             {
-                last_repair = Instant::now();
                 match repair {
-                    Repair::RestartPatroni if has_restarted_patroni => {
-                        self.reset_synchronous_mode(index)?;
-                    }
-                    Repair::RestartPatroni => {
-                        has_restarted_patroni = true;
-                        self.restart_patroni(index)?;
-                    }
-                    Repair::NewCopy => self.copy_again(index)?,
+                    Repair::RestartPatroni => self.restart_patroni(index)?,
+                    Repair::ResetSynchronousMode => self.reset_synchronous_mode(index)?,
+                    Repair::Reinitialize => self.reinitialize(index)?,
                 }
+                repaired.push(repair);
+                last_repair = Instant::now();
             }
             for member in &mut self.members {
                 member.check_running()?;
             }
             if Instant::now() > until {
-                let logs: Vec<String> = self.members.iter().map(Member::newest_log).collect();
+                let logs: Vec<String> = self.members.iter().map(Member::log_tail).collect();
                 bail!(
-                    "the members are not in step: {:?}\n{}",
+                    "the members are not in sync: {:?}\n{}",
                     self.roles(),
                     logs.join("\n")
                 );
@@ -154,13 +152,17 @@ impl Patroni {
         Ok(())
     }
 
-    /// The first member that needs a repair, and which.
-    fn needed_repair(&self) -> Option<(usize, Repair)> {
+    /// The first member that needs a repair that was not tried yet.
+    fn needed_repair(&self, repaired: &[Repair]) -> Option<(usize, Repair)> {
         let mut members = self.members.iter().enumerate();
-        members.find_map(|(index, member)| Some((index, member.needed_repair()?)))
+        members.find_map(|(index, member)| {
+            let mut repairs = member.possible_repairs().iter();
+            let repair = repairs.find(|repair| !repaired.contains(repair))?;
+            Some((index, *repair))
+        })
     }
 
-    /// `PostgreSQL` runs on.
+    /// `PostgreSQL` keeps running.
     fn restart_patroni(&mut self, index: usize) -> Result<()> {
         let member = &mut self.members[index];
         println!(
@@ -170,8 +172,8 @@ impl Patroni {
         member.restart_patroni()
     }
 
-    /// The member's data is deleted and copied from the leader, as by `patronictl reinit`.
-    fn copy_again(&self, index: usize) -> Result<()> {
+    /// Replaces the member's data with a copy of the leader's, like `patronictl reinit`.
+    fn reinitialize(&self, index: usize) -> Result<()> {
         let member = &self.members[index];
         println!(
             "{} does not finish its recovery; it copies the leader's data again",
@@ -193,10 +195,10 @@ impl Patroni {
             "/config",
             &json!({"synchronous_mode": false}),
         )?;
-        let until = Instant::now() + REPAIRED_AFTER;
+        let until = Instant::now() + REPAIR_INTERVAL;
         while !member.has_disabled_synchronous_mode() {
             if Instant::now() > until {
-                bail!("synchronous mode stays on: {}", member.newest_log());
+                bail!("synchronous mode stays on: {}", member.log_tail());
             }
             thread::sleep(POLL);
         }
@@ -208,42 +210,42 @@ impl Patroni {
         )
     }
 
-    /// SIGKILL to a member, Patroni and `PostgreSQL`, as if its machine had gone.
+    /// Sends SIGKILL to Patroni and `PostgreSQL` of a member, as if its machine had failed.
     pub fn kill(&mut self, index: usize) -> Result<()> {
         self.members[index].kill()
     }
 
-    /// Starts a member again that was killed.
+    /// Starts a member that was killed.
     pub fn restart(&mut self, index: usize) -> Result<()> {
         self.members[index].restart()
     }
 
-    /// SIGSTOP to a member, Patroni and all processes of `PostgreSQL`.
+    /// Sends SIGSTOP to Patroni and all `PostgreSQL` processes of a member.
     pub fn freeze(&self, index: usize) -> Result<()> {
         self.members[index].signal("STOP")
     }
 
-    /// SIGCONT to the same.
+    /// Sends SIGCONT to the same processes.
     pub fn thaw(&self, index: usize) -> Result<()> {
         self.members[index].signal("CONT")
     }
 
-    /// Nobody gets an answer of etcd from now on.
+    /// Sends SIGSTOP to etcd.
     pub fn freeze_etcd(&self) -> Result<()> {
         send_signal("STOP", self.etcd.id())
     }
 
-    /// etcd answers again.
+    /// Sends SIGCONT to etcd.
     pub fn thaw_etcd(&self) -> Result<()> {
         send_signal("CONT", self.etcd.id())
     }
 
-    /// Makes the synchronous standby the leader, in an orderly way.
+    /// Makes the synchronous standby the leader (a planned switchover).
     pub fn switch_over(&self) -> Result<()> {
         let roles = self.roles()?;
         let find = |role| roles.iter().position(|found| *found == Some(role));
-        let leader = find(Role::Leader).context("a leader")?;
-        let candidate = find(Role::SyncStandby).context("a synchronous standby")?;
+        let leader = find(Role::Leader).context("no leader")?;
+        let candidate = find(Role::SyncStandby).context("no synchronous standby")?;
         let names = json!({
             "leader": self.members[leader].name(),
             "candidate": self.members[candidate].name(),
@@ -251,7 +253,7 @@ impl Patroni {
         self.call_api(leader, "POST", "/switchover", &names)
     }
 
-    /// A request that changes something, to the API of a member's Patroni.
+    /// Calls the REST API of a member's Patroni.
     fn call_api(&self, index: usize, method: &str, path: &str, body: &Value) -> Result<()> {
         let headers = [
             ("Authorization", self.api_authorization.as_str()),
@@ -269,9 +271,9 @@ impl Patroni {
 impl Drop for Patroni {
     fn drop(&mut self) {
         for member in &mut self.members {
-            member.end();
+            member.shut_down();
         }
-        // Both fail only when it is gone already.
+        // Errors mean that it has already ended.
         let _already_gone = self.etcd.kill();
         let _already_waited = self.etcd.wait();
     }
@@ -307,7 +309,7 @@ fn start_etcd(folder: &Path, port: u16, peer_port: u16) -> Result<Child> {
     Ok(child)
 }
 
-/// A program of one of the packages.
+/// Finds a program in `PATH`.
 fn find(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -316,7 +318,7 @@ fn find(name: &str) -> Result<PathBuf> {
         .with_context(|| format!("{name} is not installed; scripts/patroni installs it"))
 }
 
-/// All at once, so that they differ. Nothing hands out free ports safely; these were free a moment ago.
+/// Different free ports. Another program could take one before it is used; there is no safe way to reserve them.
 fn free_ports(count: usize) -> Result<Vec<u16>> {
     let listeners = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
@@ -325,12 +327,12 @@ fn free_ports(count: usize) -> Result<Vec<u16>> {
 }
 
 /// The first value of a key in the configuration.
-fn value_of(configuration: &str, key: &str) -> Result<String> {
+fn first_value(configuration: &str, key: &str) -> Result<String> {
     let start = format!("{key}:");
     let mut lines = configuration.lines().map(str::trim);
     let value = lines.find_map(|line| line.strip_prefix(&start));
     Ok(value
-        .with_context(|| format!("{key} is set"))?
+        .with_context(|| format!("{key} is not set"))?
         .trim()
         .to_owned())
 }
@@ -338,12 +340,12 @@ fn value_of(configuration: &str, key: &str) -> Result<String> {
 fn superuser_password(configuration: &str) -> Result<String> {
     let (_, superuser) = configuration
         .split_once("superuser:")
-        .context("a superuser")?;
-    value_of(superuser, "password")
+        .context("no superuser in the configuration")?;
+    first_value(superuser, "password")
 }
 
-/// Gives a folder to the account that the servers run as.
-fn give_to_owner(folder: &Path) -> Result<()> {
+/// Changes the owner of a folder to the account that the servers run as.
+fn chown_to_owner(folder: &Path) -> Result<()> {
     if let Some(owner) = owner() {
         let given = Command::new("chown")
             .args(["-R", owner])

@@ -1,18 +1,19 @@
-//! A database behind a pooler in transaction mode. The settings are read from docs/SCALING.md, so the page is tested.
+//! A database behind a pooler in transaction mode. The settings are read from docs/SCALING.md, so the page is tested
+//! too.
 
 use tokio_postgres::config::Host;
 
 use crate::{Pooler, PoolerUser, TestDatabase};
 
 const PAGE: &str = include_str!("../../../docs/SCALING.md");
-/// The line of the page's `pgbouncer.ini` that says where the server is.
+/// The line with the server's address in the `pgbouncer.ini` of the page.
 const SERVER: &str = "switchboard = host=127.0.0.1 port=5432";
-/// How the page sets options for its user and database.
+/// The start of the statements with which the page sets options for its user and database.
 const ROLE: &str = "ALTER ROLE switchboard IN DATABASE switchboard SET ";
-/// The pooler asks for a password even where the server does not.
+/// The pooler requires a password even if the server does not.
 const PASSWORD: &str = "pooled";
 
-/// A database of one test, and a pooler in front of it.
+/// A database of one test with a pooler in front of it.
 pub struct PooledDatabase {
     // Dropped before the database.
     pooler: Pooler,
@@ -21,15 +22,15 @@ pub struct PooledDatabase {
 }
 
 impl PooledDatabase {
-    /// With the settings of the page.
+    /// Creates one with the settings of the page.
     pub fn create() -> Self {
-        let pooled = Self::create_bare("");
-        pooled.set_for_user();
+        let pooled = Self::create_without_user_settings("");
+        pooled.apply_user_settings();
         pooled
     }
 
-    /// With additional settings of the pooler, and without the settings for the user.
-    pub fn create_bare(more: &str) -> Self {
+    /// Creates one with extra settings of the pooler and without the settings for the user.
+    pub fn create_without_user_settings(extra_settings: &str) -> Self {
         let database = TestDatabase::create_blocking();
         let config: tokio_postgres::Config = database.url().parse().expect("a URL");
         let [Host::Tcp(host)] = config.get_hosts() else {
@@ -40,7 +41,7 @@ impl PooledDatabase {
         let settings = block("ini");
         assert!(settings.contains(SERVER), "{settings}");
         let server = format!("{name} = host={host} port={port}");
-        let settings = format!("{}\n{more}\n", settings.replace(SERVER, &server));
+        let settings = format!("{}\n{extra_settings}\n", settings.replace(SERVER, &server));
         let password = config.get_password().unwrap_or(PASSWORD.as_bytes());
         let user = PoolerUser {
             name: config.get_user().expect("a user").to_owned(),
@@ -54,8 +55,8 @@ impl PooledDatabase {
         }
     }
 
-    /// Sets what the page sets for the user, for this database alone.
-    pub fn set_for_user(&self) {
+    /// Applies the settings for the user from the page, only to this database.
+    pub fn apply_user_settings(&self) {
         let sql = block("sql");
         assert!(sql.starts_with(ROLE), "{sql}");
         let own = format!("ALTER ROLE CURRENT_USER IN DATABASE {} SET ", self.name);
@@ -76,11 +77,11 @@ impl PooledDatabase {
     /// The number of connections that nodes have to the pooler.
     pub fn clients(&self) -> usize {
         let clients = self.pooler.clients(&self.name);
-        clients.expect("the pooler tells")
+        clients.expect("the pooler answers")
     }
 
     /// The maximum number of connections from the pooler to the server.
-    pub fn most_servers() -> usize {
+    pub fn max_server_connections() -> usize {
         let settings = block("ini");
         let size = settings
             .lines()
@@ -89,12 +90,14 @@ impl PooledDatabase {
     }
 }
 
-/// The code block in that language from the section of the page about poolers.
+/// The code block in this language in the section about poolers.
 fn block(language: &str) -> String {
-    let (_, part) = PAGE.split_once("\n## Poolers\n").expect("a part");
+    let (_, part) = PAGE
+        .split_once("\n## Poolers\n")
+        .expect("the section exists");
     let (_, block) = part
         .split_once(&format!("```{language}\n"))
-        .expect("a block");
-    let (block, _) = block.split_once("```").expect("an end");
+        .expect("the code block exists");
+    let (block, _) = block.split_once("```").expect("the code block ends");
     block.to_owned()
 }

@@ -1,4 +1,4 @@
-//! A real `PgBouncer` between a test and its `PostgreSQL` (`scripts/pooler` makes one ready).
+//! A real `PgBouncer` between a test and its `PostgreSQL`. `scripts/pooler` builds it.
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tokio_postgres::SimpleQueryMessage;
 
-use crate::PATIENCE;
-use crate::folder::TempDir;
+use crate::TEST_TIMEOUT;
 use crate::postgres::{connected, on_own_runtime};
 use crate::postgres_server::owner;
+use crate::temp_dir::{TempDir, temp_dir};
 
 const POLL: Duration = Duration::from_millis(10);
-/// The name of the database that tells about the pooler itself.
+/// The name of the admin console database.
 const CONSOLE: &str = "pgbouncer";
 
-/// Who may come in, and go on to the server.
+/// The account that clients use, at the pooler and at the server.
 #[derive(Debug, Clone)]
 pub struct PoolerUser {
     /// The name.
@@ -29,7 +29,7 @@ pub struct PoolerUser {
     pub password: String,
 }
 
-/// A pooler of a test's own. Ended on drop.
+/// A running pooler. It is killed on drop.
 #[derive(Debug)]
 pub struct Pooler {
     child: Child,
@@ -39,10 +39,10 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one with these settings, on a free port of `127.0.0.1`.
+    /// Starts it with these settings on a free port of `127.0.0.1`.
     pub fn start(settings: &str, user: PoolerUser) -> Result<Self> {
-        let folder = TempDir::create("pooler")?;
-        // Nothing hands out a free port safely; this one was free a moment ago.
+        let folder = temp_dir("pooler")?;
+        // Another program could take the port before the pooler does; there is no safe way to reserve it.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let child = start(folder.path(), settings, port, &user)?;
         let mut pooler = Self {
@@ -51,11 +51,11 @@ impl Pooler {
             user,
             folder,
         };
-        pooler.wait_until_it_listens()?;
+        pooler.wait_until_listening()?;
         Ok(pooler)
     }
 
-    /// The URL of a database behind it.
+    /// The URL of a database behind the pooler.
     pub fn url(&self, database: &str) -> String {
         let PoolerUser { name, password } = &self.user;
         format!(
@@ -64,7 +64,7 @@ impl Pooler {
         )
     }
 
-    /// How many connections to it are open for a database, by its own account.
+    /// The number of client connections for a database, as the pooler reports it.
     pub fn clients(&self, database: &str) -> Result<usize> {
         let (console, database) = (self.url(CONSOLE), database.to_owned());
         let shown = on_own_runtime(move || async move {
@@ -77,19 +77,20 @@ impl Pooler {
             SimpleQueryMessage::Row(row) if row.get("database") == Some(&database) => Some(row),
             _ => None,
         });
-        let pool = pool.context("it knows the database")?;
-        let count =
-            |name: &str| -> Result<usize> { Ok(pool.get(name).context("a column")?.parse()?) };
+        let pool = pool.context("the pooler has no pool for the database")?;
+        let count = |name: &str| -> Result<usize> {
+            Ok(pool.get(name).context("a column is missing")?.parse()?)
+        };
         Ok(count("cl_active")? + count("cl_waiting")?)
     }
 
-    /// What it wrote into its log.
+    /// The content of its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    fn wait_until_it_listens(&mut self) -> Result<()> {
-        let until = Instant::now() + PATIENCE;
+    fn wait_until_listening(&mut self) -> Result<()> {
+        let until = Instant::now() + TEST_TIMEOUT;
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             let ended = self.child.try_wait()?;
             if ended.is_some() || Instant::now() > until {
@@ -103,34 +104,34 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // Both fail only when it is gone already.
+        // Errors mean that it has already ended.
         let _already_gone = self.child.kill();
         let _already_waited = self.child.wait();
     }
 }
 
-/// Of two settings of one name the later counts.
+/// Appends our own settings: if a setting occurs twice, the later one counts.
 fn start(folder: &Path, settings: &str, port: u16, user: &PoolerUser) -> Result<Child> {
-    let place = |name: &str| folder.join(name);
+    let file = |name: &str| folder.join(name);
     let PoolerUser { name, password } = user;
-    let users = place("users");
+    let users = file("users");
     fs::write(&users, format!("\"{name}\" \"{password}\"\n"))?;
     let own = format!(
         "listen_port = {port}\nunix_socket_dir =\nauth_file = {}\nstats_users = {name}\n",
         users.display()
     );
-    fs::write(place("pgbouncer.ini"), format!("{settings}\n{own}"))?;
-    // Whoever it runs as may not be let into the folder that it was built in.
-    let program = place("pgbouncer");
+    fs::write(file("pgbouncer.ini"), format!("{settings}\n{own}"))?;
+    // The account that it runs as may not have access to the folder in which it was built.
+    let program = file("pgbouncer");
     fs::copy(find()?, &program)?;
     let mut command = Command::new(program);
     command
-        .arg(place("pgbouncer.ini"))
+        .arg(file("pgbouncer.ini"))
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(File::create(place("log"))?);
-    // Like PostgreSQL it refuses to run as root.
+        .stderr(File::create(file("log"))?);
+    // Like PostgreSQL, it refuses to run as root.
     if let Some(owner) = owner() {
         let id = Command::new("id").args(["-u", owner]).output()?;
         let id = str::from_utf8(id.stdout.trim_ascii())?.parse()?;
@@ -147,7 +148,7 @@ fn start(folder: &Path, settings: &str, port: u16, user: &PoolerUser) -> Result<
     command.spawn().context("PgBouncer does not start")
 }
 
-/// The one that was built for the tests, else an installed one.
+/// The program that was built for the tests, or an installed one.
 fn find() -> Result<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -158,5 +159,5 @@ fn find() -> Result<PathBuf> {
         .chain(installed)
         .chain(["/usr/sbin/pgbouncer".into()])
         .find(|program| program.is_file())
-        .context("no PgBouncer for this test; scripts/pooler makes one ready")
+        .context("no PgBouncer for this test; scripts/pooler builds it")
 }

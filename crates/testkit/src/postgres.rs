@@ -1,19 +1,19 @@
-//! A `PostgreSQL` database of its own for each test.
+//! A separate `PostgreSQL` database for each test.
 
-mod held;
+mod held_snapshot;
 
-pub use held::HeldSnapshot;
+pub use held_snapshot::HeldSnapshot;
 
 use crate::unique::unique_name;
 use std::{env, thread};
 use tokio::runtime;
 use tokio_postgres::{Client, Error, NoTls};
 
-/// Names the server on which tests make their databases, as
+/// The variable with the URL of the server on which tests create their databases:
 /// `postgres://postgres@127.0.0.1:PORT/postgres`.
 pub const POSTGRES_VARIABLE: &str = "SWITCHBOARD_TEST_POSTGRES";
 
-/// A fresh, empty database, dropped with this value.
+/// A new, empty database. It is dropped with this value.
 #[derive(Debug)]
 pub struct TestDatabase {
     name: String,
@@ -22,10 +22,9 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Makes a database on the server that [`POSTGRES_VARIABLE`] names.
+    /// Creates a database on the server that [`POSTGRES_VARIABLE`] names.
     ///
-    /// Without a server it panics: a test that quietly skips `PostgreSQL` would look like one that
-    /// passed on it.
+    /// Panics without a server, because a test that skipped `PostgreSQL` would look as if it had passed.
     pub async fn create() -> Self {
         let server = env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
             panic!(
@@ -41,8 +40,7 @@ impl TestDatabase {
         Self { name, server, url }
     }
 
-    /// [`TestDatabase::create`] for callers outside an async runtime, and inside one that they may
-    /// block.
+    /// [`TestDatabase::create`] for blocking callers.
     pub fn create_blocking() -> Self {
         on_own_runtime(Self::create)
     }
@@ -58,12 +56,12 @@ impl TestDatabase {
         on_own_runtime(move || async move { execute(&url, &sql).await })
     }
 
-    /// Opens a transaction that sees the database as it is now, and holds it.
+    /// Opens a transaction with a snapshot of the database and keeps it open.
     pub fn hold_snapshot(&self) -> Result<HeldSnapshot, Error> {
         HeldSnapshot::open(self.url.clone())
     }
 
-    /// The bytes it takes on the server's disk, tables and indexes.
+    /// The size of its tables and indexes on disk.
     pub fn size_bytes(&self) -> Result<u64, Error> {
         const SIZE: &str = "SELECT pg_database_size(current_database())";
         let url = self.url.clone();
@@ -73,8 +71,8 @@ impl TestDatabase {
 }
 
 impl Drop for TestDatabase {
-    /// `FORCE` ends the connections of a server process that was killed a moment ago. Best effort:
-    /// the temporary server is thrown away anyway.
+    /// `FORCE` closes the connections of a process that was killed a moment ago. Errors are only printed: the server of
+    /// the tests is temporary.
     fn drop(&mut self) {
         let server = self.server.clone();
         let sql = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
@@ -94,7 +92,7 @@ async fn query_one(server: &str, sql: &str) -> Result<i64, Error> {
     row.try_get(0)
 }
 
-/// Does one thing on a connection of its own.
+/// Opens a connection, does one thing with it and closes it.
 pub(crate) async fn connected<T>(
     server: &str,
     work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
@@ -109,8 +107,7 @@ pub(crate) async fn connected<T>(
     done
 }
 
-/// Runs a future to its end on a new thread, because the caller's thread may already be driving a
-/// runtime.
+/// Runs a future on a new thread, because the caller's thread may already run an async runtime.
 pub(crate) fn on_own_runtime<T, F>(task: impl FnOnce() -> F + Send + 'static) -> T
 where
     T: Send + 'static,
@@ -126,7 +123,7 @@ where
     }
 }
 
-/// The same server and options, another database.
+/// Replaces the database in the URL of a server.
 fn with_database(server: &str, name: &str) -> String {
     let (address, options) = match server.split_once('?') {
         Some((address, options)) => (address, format!("?{options}")),

@@ -1,4 +1,4 @@
-//! A `PostgreSQL` server of a test's own, for tests that break the server itself.
+//! A separate `PostgreSQL` server, for tests that break the server itself.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,43 +10,47 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::PATIENCE;
-use crate::folder::TempDir;
+use crate::TEST_TIMEOUT;
+use crate::temp_dir::{TempDir, temp_dir};
 
-/// Where Debian keeps the server's programs, one folder for each version.
+/// Where Debian installs the server's programs, one folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// The account that a server of root's is run by, since it refuses to run as root.
+/// Accounts that can run the server if the tests run as root: it refuses to run as root.
 const OWNERS: [&str; 2] = ["postgres", "nobody"];
 const POLL: Duration = Duration::from_millis(100);
-/// `PostgreSQL`'s defaults, fsync included, apart from this.
+/// Everything else has the default value, including fsync.
 const SETTINGS: &str = "max_connections = 60\nshared_buffers = '16MB'\nlisten_addresses = '127.0.0.1'\n\
     log_min_messages = warning\nwal_level = replica\nmax_wal_size = '64MB'\nmin_wal_size = '32MB'\n";
 
-/// A server that a test starts, stops and breaks as it likes. Ended on drop, and its data with it.
+/// A server that a test can start, stop and break. On drop it is stopped and its data is removed.
 #[derive(Debug)]
 pub struct PostgresServer {
     binaries: PathBuf,
     data: PathBuf,
     port: u16,
     folder: PathBuf,
-    // Last: the data goes when the server has gone.
-    _own: Option<TempDir>,
+    // Last, so that the data is removed after the server has stopped.
+    _temp_dir: Option<TempDir>,
 }
 
 impl PostgresServer {
-    /// Makes a new server with these settings besides and starts it.
-    pub fn start(more_settings: &str) -> Result<Self> {
-        let own = TempDir::create("pg")?;
-        Self::place(own.path().to_owned(), Some(own))?.begin(more_settings)
+    /// Creates a server with extra settings and starts it.
+    pub fn start(extra_settings: &str) -> Result<Self> {
+        let folder = temp_dir("pg")?;
+        Self::prepare(folder.path().to_owned(), Some(folder))?.initialize(extra_settings)
     }
 
-    /// As [`Self::start`], with its data in this folder, which may be a file system of its own and stays.
-    pub fn start_in(folder: &Path, more_settings: &str) -> Result<Self> {
-        Self::place(folder.to_owned(), None)?.begin(more_settings)
+    /// Like [`Self::start`], with its data in an existing folder, which is not removed.
+    pub fn start_in(folder: &Path, extra_settings: &str) -> Result<Self> {
+        Self::prepare(folder.to_owned(), None)?.initialize(extra_settings)
     }
 
-    fn begin(self, more_settings: &str) -> Result<Self> {
-        let data = self.data.to_str().context("a plain path")?.to_owned();
+    fn initialize(self, extra_settings: &str) -> Result<Self> {
+        let data = self
+            .data
+            .to_str()
+            .context("the path is not UTF-8")?
+            .to_owned();
         let init = [
             "--pgdata",
             &data,
@@ -56,19 +60,23 @@ impl PostgresServer {
             "--no-locale",
             "--no-sync",
         ];
-        succeed(&self.program("initdb", &init).output()?, "initdb")?;
-        self.configure(more_settings)?;
+        check_success(&self.program("initdb", &init).output()?, "initdb")?;
+        self.configure(extra_settings)?;
         self.resume()?;
         Ok(self)
     }
 
-    /// A copy of a running server that follows it, on this port or on a free one.
+    /// Starts a standby of a running server, on this port or on a free one.
     pub fn start_standby(primary: &Self, port: Option<u16>) -> Result<Self> {
-        let own = TempDir::create("pg-standby")?;
-        let mut standby = Self::place(own.path().to_owned(), Some(own))?;
+        let folder = temp_dir("pg-standby")?;
+        let mut standby = Self::prepare(folder.path().to_owned(), Some(folder))?;
         standby.port = port.unwrap_or(standby.port);
         let (data, port) = (
-            standby.data.to_str().context("a plain path")?.to_owned(),
+            standby
+                .data
+                .to_str()
+                .context("the path is not UTF-8")?
+                .to_owned(),
             primary.port.to_string(),
         );
         let copy = [
@@ -82,7 +90,7 @@ impl PostgresServer {
             "--checkpoint=fast",
             "--no-sync",
         ];
-        succeed(
+        check_success(
             &standby.program("pg_basebackup", &copy).output()?,
             "pg_basebackup",
         )?;
@@ -91,12 +99,12 @@ impl PostgresServer {
         Ok(standby)
     }
 
-    /// The URL of a database on it; `postgres` is there from the start.
+    /// The URL of a database. `postgres` always exists.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// The port on `127.0.0.1`, the same for its whole life.
+    /// The port on `127.0.0.1`. It never changes.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -106,11 +114,12 @@ impl PostgresServer {
         &self.data
     }
 
-    /// Starts it, again if that must be: after a kill, what is left of it may hold its memory for a moment.
+    /// Starts it after a stop. Retries, because after a kill the remaining processes may hold its shared memory for a
+    /// moment.
     pub fn resume(&self) -> Result<()> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         loop {
-            let started = self.control(&["start", "--wait", "--timeout=50", "--silent"])?;
+            let started = self.pg_ctl(&["start", "--wait", "--timeout=50", "--silent"])?;
             if started.status.success() {
                 return Ok(());
             }
@@ -121,19 +130,19 @@ impl PostgresServer {
         }
     }
 
-    /// Ends it at once, without a last checkpoint.
-    pub fn stop_hard(&self) -> Result<()> {
-        succeed(
-            &self.control(&["stop", "--mode=immediate", "--wait", "--silent"])?,
+    /// Stops it at once, without a checkpoint.
+    pub fn stop_immediately(&self) -> Result<()> {
+        check_success(
+            &self.pg_ctl(&["stop", "--mode=immediate", "--wait", "--silent"])?,
             "pg_ctl stop",
         )
     }
 
-    /// SIGKILL to the postmaster; what it leaves behind ends by itself.
+    /// Sends SIGKILL to the postmaster. Its child processes end by themselves.
     pub fn kill9(&self) -> Result<()> {
-        let pid = self.pid().context("it runs")?;
+        let pid = self.pid().context("the server does not run")?;
         send_signal("KILL", pid)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         while is_alive(pid) {
             if Instant::now() > until {
                 bail!("the postmaster is still there");
@@ -143,34 +152,34 @@ impl PostgresServer {
         Ok(())
     }
 
-    /// Makes a standby the one that is written to.
+    /// Promotes a standby to primary.
     pub fn promote(&self) -> Result<()> {
-        succeed(
-            &self.control(&["promote", "--wait", "--silent"])?,
+        check_success(
+            &self.pg_ctl(&["promote", "--wait", "--silent"])?,
             "pg_ctl promote",
         )
     }
 
-    /// Adds settings and lets the running server read them.
+    /// Adds settings and reloads the running server.
     pub fn reconfigure(&self, settings: &str) -> Result<()> {
         self.configure(settings)?;
-        succeed(&self.control(&["reload", "--silent"])?, "pg_ctl reload")
+        check_success(&self.pg_ctl(&["reload", "--silent"])?, "pg_ctl reload")
     }
 
-    /// Puts a file into its data folder, for nobody but the server to read; one of this name is replaced.
+    /// Writes a file that only the server can read into its data folder.
     pub fn add_file(&self, name: &str, contents: &[u8]) -> Result<()> {
         let path = self.data.join(name);
         fs::write(&path, contents)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         if let Some(owner) = owner() {
-            let path = path.to_str().context("a plain path")?;
+            let path = path.to_str().context("the path is not UTF-8")?;
             let given = Command::new("chown").args([owner, path]).output()?;
-            succeed(&given, "chown")?;
+            check_success(&given, "chown")?;
         }
         Ok(())
     }
 
-    /// The postmaster's process ID, while there is one.
+    /// The process ID of the postmaster, if it runs.
     pub fn pid(&self) -> Option<u32> {
         let file = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
         file.lines().next()?.trim().parse().ok()
@@ -187,25 +196,25 @@ impl PostgresServer {
         std::iter::once(pid).chain(children).collect()
     }
 
-    /// What it wrote into its log.
+    /// The content of its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    fn place(folder: PathBuf, own: Option<TempDir>) -> Result<Self> {
+    fn prepare(folder: PathBuf, temp_dir: Option<TempDir>) -> Result<Self> {
         let binaries = newest_binaries()?;
-        // Nothing hands out a free port safely; this one was free a moment ago.
+        // Another program could take the port before the server does; there is no safe way to reserve it.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let server = Self {
             data: folder.join("data"),
             folder,
             binaries,
             port,
-            _own: own,
+            _temp_dir: temp_dir,
         };
         if let Some(owner) = owner() {
-            let path = server.folder.to_str().context("a plain path")?;
-            succeed(
+            let path = server.folder.to_str().context("the path is not UTF-8")?;
+            check_success(
                 &Command::new("chown").args([owner, path]).output()?,
                 "chown",
             )?;
@@ -213,31 +222,31 @@ impl PostgresServer {
         Ok(server)
     }
 
-    /// Settings that stand later in the file win.
+    /// Appends settings: later lines of the file win.
     fn configure(&self, settings: &str) -> Result<()> {
         let path = self.data.join("postgresql.conf");
         let before = fs::read_to_string(&path)?;
         let folder = self.folder.display();
-        let own = format!(
+        let own_settings = format!(
             "port = {}\nunix_socket_directories = '{folder}'\n{SETTINGS}",
             self.port
         );
-        fs::write(&path, format!("{before}\n{own}{settings}\n"))?;
+        fs::write(&path, format!("{before}\n{own_settings}{settings}\n"))?;
         Ok(())
     }
 
-    fn control(&self, arguments: &[&str]) -> Result<Output> {
+    fn pg_ctl(&self, arguments: &[&str]) -> Result<Output> {
         let log = self.log_file();
-        let places = [
+        let paths = [
             "--pgdata",
-            self.data.to_str().context("a plain path")?,
+            self.data.to_str().context("the path is not UTF-8")?,
             "--log",
-            log.to_str().context("a plain path")?,
+            log.to_str().context("the path is not UTF-8")?,
         ];
         let is_start = arguments.first() == Some(&"start");
-        let places = if is_start { &places[..] } else { &places[..2] };
-        let all = [arguments, places].concat();
-        // The server inherits the pipes of a command that starts it, so their end would never come.
+        let paths = if is_start { &paths[..] } else { &paths[..2] };
+        let all = [arguments, paths].concat();
+        // The server inherits the pipes of `pg_ctl start`, so reading them to their end would never finish.
         if is_start {
             let status = self
                 .program("pg_ctl", &all)
@@ -274,17 +283,17 @@ impl PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // One that was killed has left its file behind.
+        // A server that was killed leaves its PID file behind.
         if !self.pid().is_some_and(is_alive) {
             return;
         }
-        if let Err(error) = self.stop_hard() {
+        if let Err(error) = self.stop_immediately() {
             eprintln!("a PostgreSQL server may still run: {error}");
         }
     }
 }
 
-/// Who the server runs as, when not as whoever runs the test.
+/// The account that the server runs as, if the tests run as root.
 pub(crate) fn owner() -> Option<&'static str> {
     let id = Command::new("id").arg("-u").output().ok()?;
     if id.stdout.trim_ascii() != b"0" {
@@ -305,20 +314,22 @@ pub(crate) fn newest_binaries() -> Result<PathBuf> {
     let newest = versions
         .filter_map(|entry| Some(entry.ok()?.path()))
         .max_by_key(version);
-    Ok(newest.context("a version of PostgreSQL")?.join("bin"))
+    Ok(newest
+        .context("no version of PostgreSQL is installed")?
+        .join("bin"))
 }
 
-fn succeed(output: &Output, what: &str) -> Result<()> {
+fn check_success(output: &Output, what: &str) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    bail!("{what}: {}: {said}", output.status)
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    bail!("{what}: {}: {stderr}", output.status)
 }
 
 pub(crate) fn send_signal(name: &str, pid: u32) -> Result<()> {
     let command = format!("kill -{name} {pid}");
-    succeed(
+    check_success(
         &Command::new("sh").args(["-c", &command]).output()?,
         &command,
     )

@@ -1,4 +1,4 @@
-//! A server as a child process: started, watched until it says where it listens, ended by signal.
+//! A server as a child process.
 
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader, Read};
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::PATIENCE;
+use crate::TEST_TIMEOUT;
 
-/// How often a wait looks whether the process is still there.
+/// How often a wait checks whether the process has ended.
 const POLL: Duration = Duration::from_millis(5);
-/// What is kept of the output of a chatty server: the newest half megabyte at least.
-const OUTPUT_BYTES: usize = 1 << 20;
+/// At most this much output is kept. When it is exceeded, the older half is dropped.
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// A running server that has announced its address. Killed on drop.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the command and waits for a line of its output with `listening on http://ADDR` (or
-    /// `https`, or `smpp`). The error, when it exits or stays silent instead, holds all that it wrote.
+    /// Starts the command and waits until its output contains `listening on http://ADDR` (or `https`, or `smpp`). If
+    /// that does not happen, the error contains the whole output.
     pub fn start(mut command: Command) -> Result<Self> {
         command
             .stdin(Stdio::null())
@@ -69,37 +69,36 @@ impl Process {
         self.child.id()
     }
 
-    /// All that it wrote to stdout and stderr so far, lines in the order they came (the oldest are
-    /// forgotten after a megabyte).
+    /// The output to stdout and stderr so far, at most the last megabyte.
     pub fn output(&self) -> String {
         self.output.text()
     }
 
-    /// Whether it has not ended yet.
+    /// Whether the process still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// SIGKILL: no handler runs, nothing is flushed. Returns once the process is gone.
+    /// Sends SIGKILL and waits until the process is gone.
     pub fn kill9(&mut self) {
         end(&mut self.child);
     }
 
-    /// SIGTERM, then waits for the process to end by itself; panics when it does not.
+    /// Sends SIGTERM and waits until the process ends; panics if it does not.
     pub fn terminate(&mut self) -> ExitStatus {
-        // The shell's own `kill`, since the standard library only knows SIGKILL.
+        // The standard library can only send SIGKILL, so the shell sends this signal.
         let signal = format!("kill -TERM {}", self.pid());
         let sent = Command::new("sh")
             .args(["-c", &signal])
             .status()
-            .expect("a shell");
+            .expect("a shell starts");
         assert!(sent.success(), "`{signal}` failed: {sent}");
         self.wait()
     }
 
-    /// Waits for the process to end by itself; panics when it does not.
+    /// Waits until the process ends by itself; panics if it does not.
     pub fn wait(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
                 return status;
@@ -120,7 +119,7 @@ impl Drop for Process {
     }
 }
 
-/// Both fail only when the process is already gone and waited for, which is what is wanted.
+/// Errors mean that the process has already ended, so they are ignored.
 fn end(child: &mut Child) {
     let _already_gone = child.kill();
     let _already_waited = child.wait();
@@ -130,7 +129,7 @@ fn wait_for_address(
     child: &mut Child,
     announced: &Receiver<String>,
 ) -> Result<(String, SocketAddr)> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     while Instant::now() < until {
         match announced.recv_timeout(POLL) {
             Ok(url) => {
@@ -141,14 +140,14 @@ fn wait_for_address(
                 return Ok((url, addr));
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // Both pipes are closed: it is ending, and the next look sees how.
+            // Both pipes are closed, so the process is ending. `try_wait` below gets its status.
             Err(RecvTimeoutError::Disconnected) => thread::sleep(POLL),
         }
         if let Some(status) = child.try_wait()? {
             bail!("the server ended with {status} before it listened");
         }
     }
-    bail!("the server did not say `listening on` within {PATIENCE:?}")
+    bail!("the server did not say `listening on` within {TEST_TIMEOUT:?}")
 }
 
 #[derive(Debug, Default)]
@@ -157,8 +156,8 @@ struct Output {
 }
 
 impl Output {
-    /// Reads both pipes on threads, so that a full pipe never stops the server. The channel brings
-    /// the first address that either announces and is closed when both pipes are.
+    /// Reads both pipes on threads, so that a full pipe never blocks the server. The channel gets the first address
+    /// that the server announces. It is closed when both pipes are.
     fn capture(self: &Arc<Self>, child: &mut Child) -> Receiver<String> {
         let (announce, announced) = mpsc::sync_channel(1);
         if let Some(stdout) = child.stdout.take() {
@@ -179,14 +178,14 @@ impl Output {
         thread::spawn(move || {
             let mut reader = BufReader::new(pipe);
             let mut line = Vec::new();
-            // A read error is the end, too: the pipe of a process that is gone.
+            // A read error means that the process is gone.
             while reader
                 .read_until(b'\n', &mut line)
                 .is_ok_and(|count| count > 0)
             {
                 output.push(&line);
                 if let Some(url) = find_url(&String::from_utf8_lossy(&line)) {
-                    // Full or closed: the address is known already.
+                    // The channel is full or closed when the address is already known.
                     let _known = announce.try_send(url.to_owned());
                 }
                 line.clear();
@@ -197,8 +196,8 @@ impl Output {
     fn push(&self, line: &[u8]) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.extend_from_slice(line);
-        if lines.len() > OUTPUT_BYTES {
-            let excess = lines.len() - OUTPUT_BYTES / 2;
+        if lines.len() > MAX_OUTPUT_BYTES {
+            let excess = lines.len() - MAX_OUTPUT_BYTES / 2;
             lines.drain(..excess);
         }
     }
@@ -209,9 +208,9 @@ impl Output {
     }
 }
 
-/// A process that has ended may have left lines that the threads have yet to read.
+/// Waits until the threads have read all output of a process that has ended.
 fn wait_until_closed(announced: &Receiver<String>) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     while Instant::now() < until {
         if announced.recv_timeout(POLL) == Err(RecvTimeoutError::Disconnected) {
             return;
@@ -219,8 +218,7 @@ fn wait_until_closed(announced: &Receiver<String>) {
     }
 }
 
-/// `http://127.0.0.1:8080` in `… listening on http://127.0.0.1:8080 …`, also inside JSON or colour
-/// codes.
+/// Finds `http://127.0.0.1:8080` in `… listening on http://127.0.0.1:8080 …`, also inside JSON or colour codes.
 fn find_url(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("listening on ")?;
     if !["http", "smpp"]
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ends_or_is_missing_is_an_error_that_tells_why() {
+    fn the_error_of_a_command_that_ends_or_is_missing_gives_the_reason() {
         let mut failing = Command::new("sh");
         failing.args(["-c", "echo out; echo oops >&2; exit 3"]);
         let error = format!("{:#}", Process::start(failing).expect_err("it exits"));

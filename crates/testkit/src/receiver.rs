@@ -1,16 +1,14 @@
-//! A callback receiver for tests and benchmarks: it answers `200` and `OK`, or what a script says,
-//! and remembers what came.
+//! A callback receiver: it answers `200` and `OK`, or what a script says, and logs the requests.
 //!
-//! It shares the machine with the service that calls it, so it costs little: one thread, a buffer
-//! for each connection, heads read in place. Only remembering allocates; under load,
-//! [`ReceiverBuilder::on_request`] takes the place of the memory.
+//! It shares the machine with the service that calls it, so it is cheap: one thread, one buffer for each connection,
+//! heads read in place. Only the log allocates; for load tests, [`ReceiverBuilder::on_request`] replaces it.
 
 mod connection;
 mod reply;
 mod request;
 
 pub use reply::Reply;
-pub use request::{Received, Request};
+pub use request::{ReceivedRequest, Request};
 
 use connection::Connection;
 use std::io;
@@ -21,16 +19,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-/// A pause when the system has no connection to give: to ask again at once would be a busy loop.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// The pause after a failed `accept`, to avoid a busy loop.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(10);
 
-/// Decides the answer to a request. It runs on the receiver's only thread, so it must not block;
-/// [`Reply::after`] delays.
+/// Decides the answer to a request. It runs on the receiver's only thread, so it must not block. Use [`Reply::after`]
+/// for a delay.
 type Script = Box<dyn Fn(&Request<'_>) -> Reply + Send + Sync>;
-/// Sees path and body of each request.
+/// Gets the path and the body of each request.
 type OnRequest = Box<dyn Fn(&str, &[u8]) + Send + Sync>;
 
-/// What is decided before a receiver starts.
+/// The settings of a receiver.
 #[derive(Default)]
 pub struct ReceiverBuilder {
     bind: Option<String>,
@@ -39,14 +37,14 @@ pub struct ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// Listens here rather than on a free port of `127.0.0.1`.
+    /// Listens on this address instead of a free port of `127.0.0.1`.
     #[must_use]
     pub fn bind(mut self, address: impl Into<String>) -> Self {
         self.bind = Some(address.into());
         self
     }
 
-    /// Answers by this script rather than always `200` and `OK`.
+    /// Answers by this script instead of always `200` and `OK`.
     #[must_use]
     pub fn script(
         mut self,
@@ -56,38 +54,37 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Shows path and body of each request to this closure, as soon as the request is whole, and
-    /// remembers none.
+    /// Calls this closure for each complete request instead of logging it.
     #[must_use]
-    pub fn on_request(mut self, see: impl Fn(&str, &[u8]) + Send + Sync + 'static) -> Self {
-        self.on_request = Some(Box::new(see));
+    pub fn on_request(mut self, call: impl Fn(&str, &[u8]) + Send + Sync + 'static) -> Self {
+        self.on_request = Some(Box::new(call));
         self
     }
 
-    /// Starts it; panics when the address is taken.
+    /// Starts it; panics if the address is in use.
     pub fn start(self) -> Receiver {
         self.try_start()
             .unwrap_or_else(|error| panic!("a receiver cannot start: {error}"))
     }
 
-    /// Starts it, unless the address is taken.
+    /// Starts it; fails if the address is in use.
     pub fn try_start(self) -> io::Result<Receiver> {
         let listener = listen(self.bind.as_deref().unwrap_or("127.0.0.1:0"))?;
         let addr = listener.local_addr()?;
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(Shared {
             script: self.script,
             on_request: self.on_request,
-            book: Mutex::default(),
-            written: Condvar::new(),
+            log: Mutex::default(),
+            changed: Condvar::new(),
         });
         let (stop, stopped) = oneshot::channel();
-        let served = Arc::clone(&desk);
+        let served = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("receiver".into())
             .spawn(move || run(listener, &served, stopped))?;
         Ok(Receiver {
             addr,
-            desk,
+            shared,
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -101,26 +98,26 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// A running receiver; it ends, with all its connections, when it is dropped.
+/// A running receiver. On drop it stops and closes all connections.
 pub struct Receiver {
     addr: SocketAddr,
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Receiver {
-    /// One on a free port of `127.0.0.1` that answers `200` and `OK` to everything.
+    /// Starts one on a free port of `127.0.0.1` that answers `200` and `OK` to everything.
     pub fn start() -> Self {
         Self::builder().start()
     }
 
-    /// For one with an address, a script or a closure.
+    /// Starts to build one with an address, a script or a closure.
     pub fn builder() -> ReceiverBuilder {
         ReceiverBuilder::default()
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -130,27 +127,29 @@ impl Receiver {
         format!("http://{}{path}", self.addr)
     }
 
-    /// How many requests came, remembered or not.
+    /// The number of requests, logged or not.
     pub fn count(&self) -> usize {
-        self.desk.book().count
+        self.shared.log().count
     }
 
-    /// All requests so far, in the order in which they were whole; none where
-    /// [`ReceiverBuilder::on_request`] sees them.
-    pub fn received(&self) -> Vec<Received> {
-        self.desk.book().received.clone()
+    /// All requests so far, in the order in which they were complete; none if [`ReceiverBuilder::on_request`] is set.
+    pub fn received(&self) -> Vec<ReceivedRequest> {
+        self.shared.log().received.clone()
     }
 
-    /// Blocks until so many requests have come, at most for `deadline`; says whether they have.
+    /// Blocks until this many requests have arrived, at most for `deadline`. Returns whether they have.
     #[must_use]
     pub fn wait_for(&self, count: usize, deadline: Duration) -> bool {
-        let mut book = self.desk.book();
-        book.waiters += 1;
-        let few = |book: &mut Book| book.count < count;
-        let waited = self.desk.written.wait_timeout_while(book, deadline, few);
-        let (mut book, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        book.waiters -= 1;
-        book.count >= count
+        let mut log = self.shared.log();
+        log.waiters += 1;
+        let too_few = |log: &mut RequestLog| log.count < count;
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(log, deadline, too_few);
+        let (mut log, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        log.waiters -= 1;
+        log.count >= count
     }
 }
 
@@ -158,73 +157,73 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
-            eprintln!("the receiver at {} had ended with a panic", self.addr);
+            eprintln!("the receiver at {} panicked", self.addr);
         }
     }
 }
 
-/// What the connections share with the owner.
-struct Desk {
+/// What the connections share with the handle.
+struct Shared {
     script: Option<Script>,
     on_request: Option<OnRequest>,
-    book: Mutex<Book>,
-    written: Condvar,
+    log: Mutex<RequestLog>,
+    changed: Condvar,
 }
 
 #[derive(Default)]
-struct Book {
+struct RequestLog {
     count: usize,
-    /// Threads in [`Receiver::wait_for`]; without any, nobody is woken.
+    /// The number of threads in [`Receiver::wait_for`]; without any, nobody is notified.
     waiters: usize,
-    received: Vec<Received>,
+    received: Vec<ReceivedRequest>,
 }
 
-impl Desk {
-    /// A closure that panicked does not hide what had come before.
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    /// A closure that panicked does not hide earlier requests.
+    fn log(&self) -> MutexGuard<'_, RequestLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a whole request and decides; `None` is the usual answer, which needs no allocation.
-    fn take(&self, request: &Request<'_>) -> Option<Reply> {
-        let kept = match &self.on_request {
-            Some(see) => {
-                see(request.path, request.body);
+    /// Logs a complete request and decides the answer; `None` is the usual answer, which needs no allocation.
+    fn receive(&self, request: &Request<'_>) -> Option<Reply> {
+        let logged = match &self.on_request {
+            Some(call) => {
+                call(request.path, request.body);
                 None
             }
-            None => Some(Received::new(request, Instant::now())),
+            None => Some(ReceivedRequest::new(request, Instant::now())),
         };
-        let mut book = self.book();
-        book.count += 1;
-        book.received.extend(kept);
-        if book.waiters > 0 {
-            self.written.notify_all();
+        let mut log = self.log();
+        log.count += 1;
+        log.received.extend(logged);
+        if log.waiters > 0 {
+            self.changed.notify_all();
         }
-        drop(book);
+        drop(log);
         self.script.as_ref().map(|decide| decide(request))
     }
 }
 
-/// Serves until the owner lets go of `stopped`; the connections end with the runtime.
-fn run(listener: TcpListener, desk: &Arc<Desk>, stopped: oneshot::Receiver<()>) {
+/// Serves until the handle is dropped; the connections end with the runtime.
+fn run(listener: TcpListener, shared: &Arc<Shared>, stopped: oneshot::Receiver<()>) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime can be built");
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
         tokio::select! {
-            () = accept_all(listener, desk) => {}
-            _owner_is_gone = stopped => {}
+            () = accept_all(listener, shared) => {}
+            _handle_is_dropped = stopped => {}
         }
     });
 }
 
-async fn accept_all(listener: tokio::net::TcpListener, desk: &Arc<Desk>) {
+async fn accept_all(listener: tokio::net::TcpListener, shared: &Arc<Shared>) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                tokio::spawn(Connection::new(stream, peer, Arc::clone(desk)).serve());
+                tokio::spawn(Connection::new(stream, peer, Arc::clone(shared)).serve());
             }
-            Err(_) => tokio::time::sleep(ACCEPT_AGAIN_AFTER).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }

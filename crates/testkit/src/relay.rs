@@ -1,7 +1,6 @@
-//! A TCP relay that stands between two parties and spoils what passes: it delays, cuts and halves.
+//! A TCP relay between a client and a server that can delay, split and cut the traffic.
 //!
-//! Its address stays while what is behind it may move, so callers keep the address of a server that comes back on
-//! another port.
+//! Its own address stays the same when the server moves to another port.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,28 +9,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What is read at once; small, so that large messages are spoilt in the middle.
-const CHUNK: usize = 4 << 10;
-/// How long a connection to the other side may take.
-const CONNECT: Duration = Duration::from_secs(2);
+/// Small, so that faults hit large messages in the middle.
+const CHUNK_BYTES: usize = 4 << 10;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the relay does with what passes.
+/// What the relay does with the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Weather {
-    /// Passes everything on at once.
+pub enum NetworkCondition {
+    /// Forwards everything at once.
     #[default]
-    Fair,
-    /// Each piece waits so long.
+    Normal,
+    /// Delays each chunk.
     Slow(Duration),
-    /// Each piece is passed in two halves, the second after so long.
-    Halved(Duration),
-    /// Takes everything and passes nothing, without closing.
+    /// Forwards each chunk in two halves, the second after this delay.
+    Split(Duration),
+    /// Reads everything and forwards nothing; connections stay open.
     Silent,
-    /// Takes no new connection, and ends those that are open.
+    /// Closes all connections and accepts no new ones.
     Closed,
 }
 
-/// A running relay. Its threads end with the connections, the listener with the process.
+/// A running relay. Its threads end with their connections, the listener with the process.
 #[derive(Debug, Clone)]
 pub struct Relay {
     addr: SocketAddr,
@@ -41,14 +39,15 @@ pub struct Relay {
 #[derive(Debug, Default)]
 struct State {
     target: Mutex<Option<SocketAddr>>,
-    weather: Mutex<Weather>,
-    /// Grows with each cut; a connection of an earlier time ends with its next piece, half of it passed.
+    condition: Mutex<NetworkCondition>,
+    /// The number of cuts so far. A connection that was opened before the last cut ends after half of its next chunk.
     cuts: AtomicU64,
     open: Mutex<Vec<(TcpStream, TcpStream)>>,
 }
 
 impl Relay {
-    /// Listens on a free port of `127.0.0.1` and leads to `target`; to nobody while there is none.
+    /// Listens on a free port of `127.0.0.1` and connects clients to `target`. Without a target, it closes their
+    /// connections.
     pub fn start(target: Option<SocketAddr>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let addr = listener.local_addr()?;
@@ -61,72 +60,73 @@ impl Relay {
         thread::Builder::new().name("relay".into()).spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let state = state.clone();
-                // A client without a server sees its connection end, which is what there is to see.
-                thread::spawn(move || drop(state.join(client)));
+                // If there is no server, the connection of the client is closed.
+                thread::spawn(move || drop(state.connect(client)));
             }
         })?;
         Ok(relay)
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Leads new connections to another place.
-    pub fn lead_to(&self, target: Option<SocketAddr>) {
+    /// Connects new clients to another server.
+    pub fn set_target(&self, target: Option<SocketAddr>) {
         *lock(&self.state.target) = target;
     }
 
-    /// From now on does this with everything.
-    pub fn set(&self, weather: Weather) {
-        *lock(&self.state.weather) = weather;
-        if weather == Weather::Closed {
+    /// Changes the condition for open and new connections.
+    pub fn set_condition(&self, condition: NetworkCondition) {
+        *lock(&self.state.condition) = condition;
+        if condition == NetworkCondition::Closed {
             self.state.close_all();
         }
     }
 
-    /// Cuts every connection that is open now in the middle of its next piece: half of it still passes.
+    /// Ends every open connection in the middle of its next chunk: half of the chunk is still forwarded.
     pub fn cut(&self) {
         self.state.cuts.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Ends every connection that is open now, at once.
+    /// Closes all open connections.
     pub fn close_all(&self) {
         self.state.close_all();
     }
 }
 
 impl State {
-    fn join(self: Arc<Self>, client: TcpStream) -> io::Result<()> {
+    fn connect(self: Arc<Self>, client: TcpStream) -> io::Result<()> {
         let target = *lock(&self.target);
-        let (Some(target), false) = (target, *lock(&self.weather) == Weather::Closed) else {
+        let (Some(target), false) = (target, *lock(&self.condition) == NetworkCondition::Closed)
+        else {
             return Ok(());
         };
-        let server = TcpStream::connect_timeout(&target, CONNECT)?;
+        let server = TcpStream::connect_timeout(&target, CONNECT_TIMEOUT)?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         lock(&self.open).push((client.try_clone()?, server.try_clone()?));
-        let (asks, answers) = (client.try_clone()?, server.try_clone()?);
-        let since = self.cuts.load(Ordering::SeqCst);
+        let (from_client, from_server) = (client.try_clone()?, server.try_clone()?);
+        let cuts_before = self.cuts.load(Ordering::SeqCst);
         let state = self.clone();
-        let asking = thread::spawn(move || state.pass(asks, server, since));
-        self.pass(answers, client, since);
-        let _ended_by_a_panic = asking.join();
+        let requests = thread::spawn(move || state.forward(from_client, server, cuts_before));
+        self.forward(from_server, client, cuts_before);
+        let _ended_by_a_panic = requests.join();
         lock(&self.open).retain(|(one, _)| one.peer_addr().is_ok());
         Ok(())
     }
 
-    /// Passes on what comes until either side ends or the relay cuts; then both are closed.
-    fn pass(&self, mut from: TcpStream, mut to: TcpStream, since: u64) {
-        let mut buffer = [0; CHUNK];
+    /// Forwards data until either side closes or the relay cuts the connection, then closes both sides.
+    fn forward(&self, mut from: TcpStream, mut to: TcpStream, cuts_before: u64) {
+        let mut buffer = [0; CHUNK_BYTES];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            let piece = &buffer[..count];
-            if self.cuts.load(Ordering::SeqCst) != since {
-                let _half = to.write_all(&piece[..count / 2]);
+            let chunk = &buffer[..count];
+            if self.cuts.load(Ordering::SeqCst) != cuts_before {
+                let _half = to.write_all(&chunk[..count / 2]);
                 break;
             }
-            if self.pass_piece(&mut to, piece).is_err() {
+            if self.forward_chunk(&mut to, chunk).is_err() {
                 break;
             }
         }
@@ -134,22 +134,22 @@ impl State {
         let _closed_too = to.shutdown(Shutdown::Both);
     }
 
-    fn pass_piece(&self, to: &mut TcpStream, piece: &[u8]) -> io::Result<()> {
-        let weather = *lock(&self.weather);
-        match weather {
-            Weather::Fair => to.write_all(piece),
-            Weather::Slow(pause) => {
+    fn forward_chunk(&self, to: &mut TcpStream, chunk: &[u8]) -> io::Result<()> {
+        let condition = *lock(&self.condition);
+        match condition {
+            NetworkCondition::Normal => to.write_all(chunk),
+            NetworkCondition::Slow(pause) => {
                 thread::sleep(pause);
-                to.write_all(piece)
+                to.write_all(chunk)
             }
-            Weather::Halved(pause) => {
-                let (first, second) = piece.split_at(piece.len() / 2);
+            NetworkCondition::Split(pause) => {
+                let (first, second) = chunk.split_at(chunk.len() / 2);
                 to.write_all(first)?;
                 thread::sleep(pause);
                 to.write_all(second)
             }
-            Weather::Silent => Ok(()),
-            Weather::Closed => Err(io::ErrorKind::ConnectionAborted.into()),
+            NetworkCondition::Silent => Ok(()),
+            NetworkCondition::Closed => Err(io::ErrorKind::ConnectionAborted.into()),
         }
     }
 
@@ -167,13 +167,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Relay, Weather};
+    use super::{NetworkCondition, Relay};
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::thread;
     use std::time::{Duration, Instant};
 
-    /// Answers with what comes.
+    /// A server that sends everything back.
     fn echo() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let addr = listener.local_addr().expect("an address");
@@ -204,24 +204,27 @@ mod tests {
 
     fn connect(relay: &Relay) -> TcpStream {
         let stream = TcpStream::connect(relay.addr()).expect("it listens");
-        let patience = Some(crate::PATIENCE);
-        stream.set_read_timeout(patience).expect("a socket");
+        let timeout = Some(crate::TEST_TIMEOUT);
+        stream.set_read_timeout(timeout).expect("a socket");
         stream
     }
 
     #[test]
-    fn what_passes_is_whole_slow_or_cut() {
+    fn traffic_is_forwarded_delayed_split_or_cut() {
         let relay = Relay::start(Some(echo())).expect("it starts");
         let mut stream = connect(&relay);
         assert_eq!(exchange(&mut stream, "hello"), "hello");
         let pause = Duration::from_millis(40);
-        for weather in [Weather::Slow(pause), Weather::Halved(pause)] {
-            relay.set(weather);
+        for condition in [
+            NetworkCondition::Slow(pause),
+            NetworkCondition::Split(pause),
+        ] {
+            relay.set_condition(condition);
             let began = Instant::now();
-            assert_eq!(exchange(&mut stream, "hello"), "hello", "{weather:?}");
-            assert!(began.elapsed() >= pause * 2, "{weather:?}");
+            assert_eq!(exchange(&mut stream, "hello"), "hello", "{condition:?}");
+            assert!(began.elapsed() >= pause * 2, "{condition:?}");
         }
-        relay.set(Weather::Fair);
+        relay.set_condition(NetworkCondition::Normal);
         relay.cut();
         assert_ne!(exchange(&mut stream, "hello"), "hello");
         let mut next = connect(&relay);
@@ -229,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_relay_takes_nobody_until_it_opens() {
+    fn a_closed_relay_accepts_nobody_until_it_opens() {
         let relay = Relay::start(Some(echo())).expect("it starts");
         let mut stream = connect(&relay);
         assert_eq!(exchange(&mut stream, "hello"), "hello");
-        relay.set(Weather::Closed);
+        relay.set_condition(NetworkCondition::Closed);
         assert_eq!(stream.read(&mut [0; 1]).unwrap_or(0), 0);
         assert_eq!(connect(&relay).read(&mut [0; 1]).unwrap_or(0), 0);
-        relay.set(Weather::Fair);
+        relay.set_condition(NetworkCondition::Normal);
         assert_eq!(exchange(&mut connect(&relay), "back"), "back");
     }
 }

@@ -1,9 +1,8 @@
-//! The real binary under test, with a data folder and, where asked, a `PostgreSQL` database of its
-//! own.
+//! The binary under test, with its own data folder and, if requested, its own `PostgreSQL` database.
 
-use crate::folder::TempDir;
 use crate::postgres::TestDatabase;
 use crate::process::Process;
+use crate::temp_dir::{TempDir, temp_dir};
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -12,31 +11,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::{env, fs};
 
-/// Every setting of the service can come from a variable with this start.
+/// Every setting of the service can be set by a variable with this prefix.
 const VARIABLE_PREFIX: &str = "SWITCHBOARD_";
 const DATABASE_VARIABLE: &str = "SWITCHBOARD_DATABASE__URL";
-/// The service's key of every test: nodes that share a database need the same one.
+/// The service key of all tests. Nodes that share a database need the same key.
 pub const SERVICE_KEY: &str = "dGhlIGtleSBvZiBhbGwgdGVzdHMsIDMyIGJ5dGVzISE=";
 
-/// Which store the server runs on. A black-box test runs once for each.
+/// The database that the server uses. A black-box test runs once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// The default: a file in the data folder.
     Sqlite,
-    /// A fresh database on the tests' `PostgreSQL` server.
+    /// A new database on the `PostgreSQL` server of the tests.
     Postgres,
 }
 
 impl Backend {
-    /// Both, for tests that loop over them.
+    /// Both backends.
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
 }
 
-/// The variable that permits callbacks to networks that are not public.
+/// The variable that allows callbacks to private networks.
 pub const CALLBACKS_ALLOW: &str = "SWITCHBOARD_CALLBACKS__ALLOW";
 const LOOPBACK: &str = r#"["127.0.0.0/8", "::1/128"]"#;
 
-/// What is decided before a server starts.
+/// The settings of a server.
 #[derive(Debug)]
 pub struct ServerBuilder {
     binary: PathBuf,
@@ -48,7 +47,7 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Leaves the data folder to the service, which has to make a key of its own.
+    /// Writes no key into the data folder, so the service has to create one.
     #[must_use]
     pub fn without_key(mut self) -> Self {
         self.has_key = false;
@@ -62,35 +61,35 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets an environment variable, for `serve` and for [`Server::cli`].
+    /// Sets an environment variable for `serve` and for [`Server::cli`].
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.variables.push((name.into(), value.into()));
         self
     }
 
-    /// Leaves out a variable that is set by default: [`CALLBACKS_ALLOW`].
+    /// Removes a variable that is set by default, such as [`CALLBACKS_ALLOW`].
     #[must_use]
     pub fn without_env(mut self, name: &str) -> Self {
         self.variables.retain(|(known, _)| known != name);
         self
     }
 
-    /// Gives the text of a configuration file; it is passed by `--config`.
+    /// Sets the content of the configuration file, which is passed with `--config`.
     #[must_use]
     pub fn config(mut self, toml: impl Into<String>) -> Self {
         self.config = Some(toml.into());
         self
     }
 
-    /// Starts the server; panics with its output when it does not come up.
+    /// Starts the server; panics with its output if it does not start.
     pub fn start(self) -> Server {
         self.try_start().unwrap_or_else(|error| panic!("{error:?}"))
     }
 
-    /// Starts the server; the error holds its output. For tests of what must refuse to start.
+    /// Starts the server. The error contains its output.
     pub fn try_start(self) -> Result<Server> {
-        let home = TempDir::create("server").context("cannot create a temporary folder")?;
+        let home = temp_dir("server").context("cannot create a temporary folder")?;
         if let Some(config) = &self.config {
             fs::write(config_path(&home), config).context("cannot write the configuration")?;
         }
@@ -101,31 +100,34 @@ impl ServerBuilder {
             Backend::Sqlite => None,
             Backend::Postgres => Some(TestDatabase::create_blocking()),
         };
-        let site = Site {
+        let installation = Installation {
             builder: self,
             database,
             home,
         };
-        let process = site.serve()?;
-        Ok(Server { process, site })
+        let process = installation.serve()?;
+        Ok(Server {
+            process,
+            installation,
+        })
     }
 }
 
-/// What outlives a restart.
+/// The part of a server that survives a restart.
 #[derive(Debug)]
-struct Site {
+struct Installation {
     builder: ServerBuilder,
-    // Dropped before the folder, and both after the process of `Server`.
+    // Fields are dropped in this order, after the process of `Server`.
     database: Option<TestDatabase>,
     home: TempDir,
 }
 
-impl Site {
+impl Installation {
     fn data_dir(&self) -> PathBuf {
         self.home.path().join("data")
     }
 
-    /// The binary with this site's environment: nothing that the developer has set leaks in.
+    /// The binary with the environment of this installation, without settings from the developer's environment.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.builder.binary);
         command.current_dir(self.home.path());
@@ -161,7 +163,7 @@ impl Site {
     }
 }
 
-/// Gives a data folder the key of all tests.
+/// Writes the service key of all tests into a data folder.
 pub fn write_key(data_dir: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -176,11 +178,11 @@ fn config_path(home: &TempDir) -> PathBuf {
     home.path().join("switchboard.toml")
 }
 
-/// A running service on loopback. Killed on drop, and its data with it.
+/// A running service on loopback. On drop it is killed and its data is removed.
 #[derive(Debug)]
 pub struct Server {
     process: Process,
-    site: Site,
+    installation: Installation,
 }
 
 impl Server {
@@ -190,20 +192,20 @@ impl Server {
         Self::builder(binary, backend).start()
     }
 
-    /// For a server with arguments, variables or a configuration file.
+    /// Starts to build a server with arguments, variables or a configuration file.
     pub fn builder(binary: impl AsRef<Path>, backend: Backend) -> ServerBuilder {
         ServerBuilder {
             binary: binary.as_ref().to_owned(),
             backend,
             arguments: Vec::new(),
-            // Receivers of tests are on loopback, whatever else a test sets.
+            // The receivers of tests are on loopback.
             variables: vec![(CALLBACKS_ALLOW.to_owned(), LOOPBACK.to_owned())],
             config: None,
             has_key: true,
         }
     }
 
-    /// Where it listens now; another port after each restart.
+    /// The address that it listens on. The port changes with each restart.
     pub fn addr(&self) -> SocketAddr {
         self.process.addr()
     }
@@ -218,82 +220,81 @@ impl Server {
         self.process.pid()
     }
 
-    /// All that it wrote since its last start.
+    /// The output since its last start.
     pub fn output(&self) -> String {
         self.process.output()
     }
 
     /// The data folder; it survives [`Server::restart`].
     pub fn data_dir(&self) -> PathBuf {
-        self.site.data_dir()
+        self.installation.data_dir()
     }
 
-    /// The database's URL when it runs on `PostgreSQL`.
+    /// The URL of its database, if that is `PostgreSQL`.
     pub fn database_url(&self) -> Option<&str> {
         self.database().map(TestDatabase::url)
     }
 
-    /// The database when it runs on `PostgreSQL`.
+    /// Its database, if that is `PostgreSQL`.
     pub fn database(&self) -> Option<&TestDatabase> {
-        self.site.database.as_ref()
+        self.installation.database.as_ref()
     }
 
-    /// SIGKILL: a crash, as far as the service can tell.
+    /// Sends SIGKILL.
     pub fn kill9(&mut self) {
         self.process.kill9();
     }
 
-    /// SIGTERM, and waits for the graceful end; panics when it does not come.
+    /// Sends SIGTERM and waits for the graceful shutdown; panics if it does not finish.
     pub fn terminate(&mut self) -> ExitStatus {
         self.process.terminate()
     }
 
-    /// Starts it again on the same data: after [`Server::kill9`] as after a crash, otherwise after
-    /// a graceful end.
+    /// Starts it again on the same data. A server that still runs is shut down gracefully first.
     pub fn restart(&mut self) {
         if self.process.is_running() {
             self.process.terminate();
         }
         self.process = self
-            .site
+            .installation
             .serve()
             .unwrap_or_else(|error| panic!("no restart: {error:?}"));
     }
 
-    /// Sets an environment variable, or takes it away, for the next start and the next command.
+    /// Sets or removes an environment variable for the next start and the next command.
     pub fn set_env(&mut self, name: &str, value: Option<&str>) {
-        let variables = &mut self.site.builder.variables;
+        let variables = &mut self.installation.builder.variables;
         variables.retain(|(known, _)| known != name);
         if let Some(value) = value {
             variables.push((name.to_owned(), value.to_owned()));
         }
     }
 
-    /// Whether its process has not ended yet.
+    /// Whether its process still runs.
     pub fn is_running(&mut self) -> bool {
         self.process.is_running()
     }
 
-    /// Starts it again on the same data, unless it does not come up.
+    /// Like [`Server::restart`], but returns an error if it does not start.
     pub fn try_restart(&mut self) -> Result<()> {
         if self.process.is_running() {
             self.process.terminate();
         }
-        self.process = self.site.serve()?;
+        self.process = self.installation.serve()?;
         Ok(())
     }
 
-    /// Runs a command of the same binary on the same data, as an operator would beside the server.
+    /// Runs another command of the same binary on the same data.
     pub fn cli(&self, arguments: &[&str]) -> Output {
-        let mut command = self.site.command();
+        let mut command = self.installation.command();
         command.args(arguments);
-        self.site.add_location(&mut command);
+        self.installation.add_location(&mut command);
         command
             .output()
             .unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
     }
 
-    /// [`Server::cli`] for a command that must succeed and print JSON (give `--json`).
+    /// [`Server::cli`] for a command that must succeed and print JSON (pass `--json`).
     pub fn cli_json(&self, arguments: &[&str]) -> Value {
         let output = self.cli(arguments);
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

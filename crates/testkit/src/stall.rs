@@ -1,30 +1,30 @@
-//! A control for assertions about time: how long the machine kept the processes of a test from running.
+//! Measures how long a busy machine kept the processes of a test from running.
 //!
-//! A machine that other programs keep busy delays everything. A time limit that such a delay breaks says nothing about
-//! the product, so a limit is compared with the time that passed without the stalls measured here. Three things are
-//! measured, several times a second:
+//! A machine that is busy with other programs delays everything. A time limit that is exceeded only for that reason
+//! says nothing about the product, so tests subtract the stalls measured here. Three things are measured, several times
+//! a second:
 //!
-//! - how much later than asked a timer of this process wakes up (the whole machine was paused),
+//! - how much later than requested a timer of this process wakes up (the whole machine was paused),
 //! - how long threads of this process, of its children and of the test's `PostgreSQL` waited for a processor although
 //!   they were ready to run (`schedstat`),
 //! - how long the hypervisor ran something else (steal time in `/proc/stat`).
 
-mod account;
 mod processes;
+mod usage;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use account::{Account, stall_in};
 use processes::Processes;
+use usage::{CpuUsage, stall_in};
 
 /// How long the timer sleeps.
 const SLEEP: Duration = Duration::from_millis(20);
-/// The length of a measured interval. One in which the machine was paused is longer.
+/// The length of a measured interval. It is longer if the machine was paused.
 const INTERVAL: Duration = Duration::from_millis(240);
-/// How many intervals are kept: more than an hour.
-const MOST_INTERVALS: usize = 20_000;
+/// The number of intervals that are kept: more than an hour.
+const MAX_INTERVALS: usize = 20_000;
 
 /// An interval and the part of it in which the test's processes could not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,33 +37,33 @@ pub struct Stall {
     pub stalled: Duration,
 }
 
-/// The control. One thread of the process measures for all handles.
+/// A handle to the measurements. One thread of the process measures for all handles.
 #[derive(Debug, Clone)]
-pub struct StallControl {
+pub struct StallMonitor {
     stalls: Arc<Mutex<Vec<Stall>>>,
 }
 
-impl StallControl {
-    /// Measures from now on, unless the process does already. Call it before the time that is to be explained.
+impl StallMonitor {
+    /// Starts measuring, unless this process already does. Call it before the time that is to be checked.
     pub fn start() -> Self {
-        static CONTROL: OnceLock<StallControl> = OnceLock::new();
-        CONTROL.get_or_init(Self::spawn).clone()
+        static MONITOR: OnceLock<StallMonitor> = OnceLock::new();
+        MONITOR.get_or_init(Self::spawn).clone()
     }
 
     fn spawn() -> Self {
-        let control = Self {
+        let monitor = Self {
             stalls: Arc::default(),
         };
-        let stalls = control.stalls.clone();
-        let measuring = thread::Builder::new().name("stall-control".into());
-        // Without the thread nothing is explained, so limits stay as strict as they are.
+        let stalls = monitor.stalls.clone();
+        let measuring = thread::Builder::new().name("stall-monitor".into());
+        // Without the thread no stalls are subtracted, so the limits are only stricter.
         if let Err(error) = measuring.spawn(move || measure(&stalls)) {
             eprintln!("stalls of the machine are not measured: {error}");
         }
-        control
+        monitor
     }
 
-    /// Everything that was measured since a moment, with at least one interval that ended after the call.
+    /// The intervals since `from`, including at least one that ended after the call.
     pub fn since(&self, from: Instant) -> Vec<Stall> {
         self.wait_for(Instant::now());
         let stalls = self.lock();
@@ -71,20 +71,20 @@ impl StallControl {
         later.copied().collect()
     }
 
-    /// How long the test's processes could not run between two moments.
+    /// How long the test's processes could not run between two instants.
     pub fn stalled(&self, from: Instant, until: Instant) -> Duration {
         self.wait_for(until);
         stalled_between(&self.lock(), from, until)
     }
 
-    /// The time between two moments in which the test's processes could run.
+    /// How long the test's processes could run between two instants.
     pub fn running(&self, from: Instant, until: Instant) -> Duration {
         until
             .saturating_duration_since(from)
             .saturating_sub(self.stalled(from, until))
     }
 
-    /// Waits until the interval of a moment has been measured. Gives up when the thread does not run.
+    /// Waits until the interval that contains `moment` has been measured. Gives up if the thread does not run.
     fn wait_for(&self, moment: Instant) {
         let give_up = Instant::now() + INTERVAL * 100;
         let is_measured = || self.lock().last().is_some_and(|last| last.until >= moment);
@@ -109,12 +109,12 @@ fn measure(stalls: &Mutex<Vec<Stall>>) {
             thread::sleep(SLEEP);
             overslept += asleep.elapsed().saturating_sub(SLEEP * 2);
         }
-        let account: Account = processes.read();
+        let usage: CpuUsage = processes.read();
         let until = Instant::now();
-        let stalled = stall_in(until - from, overslept, account);
+        let stalled = stall_in(until - from, overslept, usage);
         let mut stalls = stalls.lock().unwrap_or_else(PoisonError::into_inner);
-        if stalls.len() >= MOST_INTERVALS {
-            stalls.drain(..MOST_INTERVALS / 2);
+        if stalls.len() >= MAX_INTERVALS {
+            stalls.drain(..MAX_INTERVALS / 2);
         }
         stalls.push(Stall {
             from,
@@ -126,7 +126,7 @@ fn measure(stalls: &Mutex<Vec<Stall>>) {
     }
 }
 
-/// Intervals that are only partly between the two moments count for that part.
+/// An interval that lies only partly between the two instants counts in proportion.
 fn stalled_between(stalls: &[Stall], from: Instant, until: Instant) -> Duration {
     let within = |stall: &Stall| {
         let length = stall.until - stall.from;
@@ -145,11 +145,11 @@ fn stalled_between(stalls: &[Stall], from: Instant, until: Instant) -> Duration 
 
 #[cfg(test)]
 mod tests {
-    use super::{INTERVAL, Stall, StallControl, stalled_between};
+    use super::{INTERVAL, Stall, StallMonitor, stalled_between};
     use std::time::{Duration, Instant};
 
     #[test]
-    fn an_interval_counts_for_the_part_that_is_asked_about() {
+    fn an_interval_counts_in_proportion_to_its_overlap() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let stalls =
@@ -172,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn time_that_passed_is_measured_and_never_all_of_it_is_running_twice() {
-        let control = StallControl::start();
+    fn stalled_and_running_time_add_up_to_the_elapsed_time() {
+        let monitor = StallMonitor::start();
         let from = Instant::now();
         let until = from + INTERVAL * 2;
-        let (stalled, running) = (control.stalled(from, until), control.running(from, until));
+        let (stalled, running) = (monitor.stalled(from, until), monitor.running(from, until));
         assert_eq!(stalled + running, INTERVAL * 2);
-        assert!(control.since(from).iter().any(|stall| stall.from < until));
+        assert!(monitor.since(from).iter().any(|stall| stall.from < until));
     }
 }

@@ -1,14 +1,12 @@
-//! Names that no other test, running now or killed earlier, has taken.
+//! Unique names.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::process;
 
-/// A name such as `switchboard_data_4711_9c0f…`: letters, digits and underscores only, so it serves
-/// as a folder and as a database. The process ID is for people who find a leftover; the random half
-/// makes it unique.
+/// A name such as `switchboard_data_4711_9c0f…`, which no other test uses. It needs no quoting in SQL. The process ID
+/// helps people who find a leftover; the random part makes the name unique.
 pub(crate) fn unique_name(label: &str) -> String {
-    // The standard library seeds each of these from the system's random source: 64 bits without
-    // another dependency.
+    // The standard library seeds each `RandomState` from the system's random source.
     let random = RandomState::new().build_hasher().finish();
     format!("switchboard_{label}_{}_{random:016x}", process::id())
 }
@@ -19,7 +17,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn names_differ_and_hold_no_character_that_needs_quoting() {
+    fn names_differ_and_need_no_quoting() {
         let names: HashSet<_> = (0..1_000).map(|_| unique_name("x")).collect();
         assert_eq!(names.len(), 1_000);
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';

@@ -89,8 +89,8 @@ impl IntoResponse for Failure {
             Self::NotYours(frame) => notice_with(
                 *frame,
                 StatusCode::FORBIDDEN,
-                "This page is not yours",
-                "Your role does not include it. Ask the person who invited you.",
+                "You do not have access to this page",
+                "Your role does not allow it. Ask the person who invited you.",
                 Some(("/dashboard", "Overview")),
             ),
             Self::NoAccount(frame) => notice_with(
@@ -110,7 +110,7 @@ impl IntoResponse for Failure {
             Self::Busy => with_retry_after(
                 notice(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "Not now",
+                    "Try again later",
                     "Too many people are signing in right now. Try again shortly.",
                 ),
                 BUSY_AGAIN_AFTER_S,
@@ -127,7 +127,7 @@ impl IntoResponse for Failure {
                 notice(
                     StatusCode::TOO_MANY_REQUESTS,
                     "Too many requests",
-                    "Too many requests from your address had a session that does not exist. Try again in a few seconds.",
+                    "Too many requests from your address had an invalid session. Try again in a few seconds.",
                 ),
                 retry_after_s,
             ),
@@ -144,13 +144,13 @@ fn store_failed(error: &StoreError) -> Response {
         StoreError::Full { .. } | StoreError::IdTaken { .. } | StoreError::Unavailable { .. } => {
             notice(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Not now",
+                "Try again later",
                 "The service cannot reach its database. Try again shortly.",
             )
         }
         StoreError::Broken { .. } | StoreError::Unexpected { .. } => notice(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "This page failed",
+            "Something went wrong",
             "Trying again will probably not help. The operator of this service can find the reason in its log.",
         ),
     }

@@ -1,6 +1,7 @@
 //! A form that is shown again: what was typed, and the problem of each field.
 
-use engine::sending::submit::Invalid;
+use engine::Invalid;
+use requests::field_name;
 
 use crate::kit::form::Form;
 
@@ -61,11 +62,12 @@ impl FormInput {
 
     /// Returns `false` if the form does not have the field.
     pub(crate) fn refuse_invalid(&mut self, invalid: &Invalid) -> bool {
-        let known = self.fields.iter().any(|(name, _)| *name == invalid.field);
-        if known {
-            self.refuse(invalid.field, &invalid.reason);
+        let field = field_name(invalid.field);
+        let has_it = self.fields.iter().any(|(name, _)| *name == field);
+        if has_it {
+            self.refuse(field, &invalid.reason);
         }
-        known
+        has_it
     }
 }
 
@@ -82,6 +84,8 @@ pub(crate) fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use engine::Field;
+
     use super::*;
 
     #[test]
@@ -103,8 +107,12 @@ mod tests {
             ("route", "a b".to_owned()),
         ]);
         assert!(!typed.is_refused());
-        assert!(typed.refuse_invalid(&Invalid::new("name", "it is taken")));
-        assert!(!typed.refuse_invalid(&Invalid::new("other", "it is odd")));
+        let invalid = |field, reason: &str| Invalid {
+            field,
+            reason: reason.to_owned(),
+        };
+        assert!(typed.refuse_invalid(&invalid(Field::SenderName, "it is taken")));
+        assert!(!typed.refuse_invalid(&invalid(Field::Udh, "it is odd")));
         assert_eq!(typed.problem("name"), Some("It is taken."));
         assert_eq!((typed.text("name"), typed.given("none")), ("Acme", None));
         assert!(typed.is_ticked("route", "b") && !typed.is_ticked("route", "c"));

@@ -40,7 +40,7 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
         ),
         Permission::HlrLookup => (
             "Look up numbers",
-            "Asks networks whether a number can be reached, and where. Each question is paid from the balance, whatever the answer.",
+            "Asks networks whether a number can be reached, and where. Each lookup is paid from the balance, whatever the answer.",
             true,
         ),
         Permission::SmsRates => (
@@ -50,7 +50,7 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
         ),
         Permission::SmsRead => (
             "Read messages",
-            "Sees scheduled messages, what became of messages, and what one would cost.",
+            "Sees scheduled messages, the state of messages, and what a message would cost.",
             false,
         ),
         Permission::SenderWrite => (

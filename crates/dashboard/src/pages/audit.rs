@@ -93,14 +93,14 @@ async fn show_all(
             Ok(account) => Some(account.id),
             Err(AccountError::Store(error)) => return Err(error.into()),
             Err(_) => {
-                problem = Some("There is no account of this name.".to_owned());
+                problem = Some("There is no account with this name.".to_owned());
                 None
             }
         },
     };
     let view = View {
         title: "Audit log",
-        lead: "Who changed what, and from where. Nothing in it can be changed or removed.",
+        lead: "Who changed what, and from where. Entries cannot be changed or removed.",
         path: "/dashboard/operator/audit",
         is_for_all: true,
         account,
@@ -116,7 +116,7 @@ async fn show_own(
 ) -> Result<Response, Failure> {
     let view = View {
         title: "Changes",
-        lead: "Who changed something in this account, and from where. Nothing in it can be changed or removed.",
+        lead: "Who changed something in this account, and from where. Entries cannot be changed or removed.",
         path: "/dashboard/settings/audit",
         is_for_all: false,
         account: Some(admin.account.id),

@@ -219,7 +219,7 @@ async fn show(
     let frame = match query.get("said") {
         Some("replayed") => member
             .frame()
-            .with_success("It is sent again now. Reload in a moment to see what came of it."),
+            .with_success("It is being sent again. Reload in a moment to see the result."),
         Some("busy") => member.frame().with_problem(
             "It is being sent right now, so nothing was changed. Reload to see the result.",
         ),

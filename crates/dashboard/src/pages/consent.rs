@@ -137,11 +137,11 @@ impl Dashboard {
         match account {
             None => Err(refused(
                 "No account",
-                "You belong to no account that a client could act for. Sign in as somebody who does.",
+                "You do not belong to an account that a client could act for. Sign in as a person who does.",
             )),
             Some(account) if account.suspended => Err(refused(
                 "This account is suspended",
-                "Nobody can act for it now, so nothing was granted. Ask the operator of this service.",
+                "No client can act for it now, so nothing was granted. Ask the operator of this service.",
             )),
             Some(account) if account.rules.admins_consent_only && is_member => Err(refused(
                 "An admin has to connect this",
@@ -162,8 +162,8 @@ fn over(frame: Frame) -> Failure {
     Failure::Page(Box::new(notice_with(
         frame,
         StatusCode::NOT_FOUND,
-        "This request is over",
-        "It was answered already, or waited longer than ten minutes. To connect, begin again in the program that sent you here.",
+        "This request is no longer valid",
+        "It was already answered, or is older than ten minutes. To connect, start again in the program that sent you here.",
         None,
     )))
 }

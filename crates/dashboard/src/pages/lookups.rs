@@ -191,7 +191,7 @@ async fn find_all(
     dashboard
         .engine
         .history
-        .look_for_messages(&filter, look)
+        .search_messages(&filter, look)
         .await
 }
 
@@ -254,7 +254,9 @@ async fn show(
     let missing = || Failure::NotFound(Box::new(member.frame()));
     let id: MessageId = id.parse().map_err(|_| missing())?;
     let history = &dashboard.engine.history;
-    let detail = history.find_story(Some(member.account.id), id).await?;
+    let detail = history
+        .find_message_detail(Some(member.account.id), id)
+        .await?;
     let is_lookup = |detail: &MessageDetail| detail.summary.channel == Channel::Hlr;
     let detail = detail.filter(is_lookup).ok_or_else(missing)?;
     let reference = &dashboard.engine.catalogues.live().reference;

@@ -93,7 +93,7 @@ async fn show(
         if dashboard
             .engine
             .history
-            .find_story(Some(member.account.id), id)
+            .find_message_detail(Some(member.account.id), id)
             .await?
             .is_some()
         {
@@ -158,7 +158,7 @@ impl Dashboard {
             limit: PAGE_SIZE,
         };
         let filter = filters.for_account(account);
-        let found = self.engine.history.look_for_messages(&filter, look).await?;
+        let found = self.engine.history.search_messages(&filter, look).await?;
         Ok(self.message_list(found, is_filtered, query))
     }
 

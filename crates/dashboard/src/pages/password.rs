@@ -72,7 +72,7 @@ pub(super) fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problem
         return Ok(password);
     }
     Err(Problems {
-        repeated: Some("This is not the same password.".to_owned()),
+        repeated: Some("The passwords do not match.".to_owned()),
         ..Problems::default()
     })
 }
@@ -86,7 +86,7 @@ pub(super) fn link_is_dead() -> Response {
     notice(
         StatusCode::NOT_FOUND,
         "This link does not work",
-        "It was used before, has expired, or was not copied whole. Ask the person who gave it to you for a new one.",
+        "It was used before, has expired, or was not copied completely. Ask the person who gave it to you for a new one.",
     )
 }
 
@@ -191,7 +191,7 @@ pub(super) async fn accept(
         }
         Err(PasswordError::Taken) => {
             let problems = Problems {
-                password: Some("This address has a password already: sign in with it.".to_owned()),
+                password: Some("This address already has a password: sign in with it.".to_owned()),
                 ..Problems::default()
             };
             invited_page(&dashboard, &browser, &link, &invitation, problems).await
@@ -232,7 +232,7 @@ fn operator_page(session: &str, signed_in: &SignedIn, email: &str, problems: Pro
     let status = problems.status();
     let page = PasswordPage {
         frame: Frame::signed_in(session, signed_in, &ReturnPath::parse(None)),
-        title: "How you sign in from now on",
+        title: "Set your email address and password",
         text: "The link that brought you here works only once. You will be the operator, the person who runs this service.".to_owned(),
         button: "Save",
         form_token: form_token(session, CREATE_OPERATOR),
@@ -278,9 +278,9 @@ pub(super) async fn create_operator(
             let entered = SignInStep::Session(session);
             Ok(enter(&dashboard, &browser, &entered, &ReturnPath::parse(None)).await)
         }
-        Err(PasswordError::Taken | PasswordError::Link) => again(wrong_email(
-            "Somebody signs in with this address already.".to_owned(),
-        )),
+        Err(PasswordError::Taken | PasswordError::Link) => {
+            again(wrong_email("This address is already in use.".to_owned()))
+        }
         Err(PasswordError::Busy(busy)) => Err(busy.into()),
         Err(PasswordError::Store(error)) => Err(error.into()),
     }

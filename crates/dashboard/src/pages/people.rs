@@ -42,12 +42,12 @@ struct View {
 
 const OWN: View = View {
     path: "/dashboard/settings/people",
-    lead: "Who can sign in to this account. Admins run it; members work with it.",
+    lead: "People who can sign in to this account. Admins manage it; members use it.",
     is_for_all: false,
 };
 const ALL: View = View {
     path: "/dashboard/operator/people",
-    lead: "Everybody who can sign in. Operators run the service; admins and members belong to an account.",
+    lead: "Everyone who can sign in. Operators run the service; admins and members belong to an account.",
     is_for_all: true,
 };
 

@@ -65,7 +65,7 @@ async fn list(
     let frame = match query.get("said") {
         Some("cancelled") => member
             .frame()
-            .with_success("Cancelled. It will not be sent, and its price was given back."),
+            .with_success("Cancelled. It will not be sent, and its price was refunded."),
         _ => member.frame(),
     };
     let after = query.get("after").and_then(read_key);
@@ -135,7 +135,9 @@ async fn find(dashboard: &Dashboard, member: &Member, id: &str) -> Result<Messag
     let missing = || Failure::NotFound(Box::new(member.frame()));
     let id: MessageId = id.parse().map_err(|_| missing())?;
     let history = &dashboard.engine.history;
-    let detail = history.find_story(Some(member.account.id), id).await?;
+    let detail = history
+        .find_message_detail(Some(member.account.id), id)
+        .await?;
     detail.ok_or_else(missing)
 }
 
@@ -151,10 +153,10 @@ struct TooLatePage {
 fn too_late(member: &Member, id: MessageId, state: MessageState) -> Response {
     let words = match state {
         MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => {
-            "Its time had come: it is on its way and cannot be taken back."
+            "It is already being sent and can no longer be cancelled."
         }
-        MessageState::Ended { .. } => "Its time had come: it was sent before you could cancel it.",
-        MessageState::Cancelled { .. } => "It was cancelled before; there is nothing left to do.",
+        MessageState::Ended { .. } => "It was sent before you could cancel it.",
+        MessageState::Cancelled { .. } => "It was already cancelled.",
     };
     let page = TooLatePage {
         frame: member.frame(),

@@ -98,7 +98,7 @@ pub(super) async fn enter(
             Ok(page(&key, &back, problem))
         }
         Err(SignInError::TooMany { retry_after_s }) => {
-            let text = format!("Too many tries. Wait {retry_after_s} seconds, then try again.");
+            let text = format!("Too many attempts. Wait {retry_after_s} seconds, then try again.");
             let problem = Some((StatusCode::TOO_MANY_REQUESTS, text.as_str()));
             Ok(with_retry_after(page(&key, &back, problem), retry_after_s))
         }

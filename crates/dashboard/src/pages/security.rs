@@ -189,9 +189,9 @@ fn words(error: OwnError) -> Result<String, Failure> {
         OwnError::WrongPassword => Ok("This is not your password.".to_owned()),
         OwnError::WrongCode => Ok("This code is not valid now. Wait for the next one.".to_owned()),
         OwnError::Changed => Ok("This was changed in another window. Reload the page.".to_owned()),
-        OwnError::NoSession => Ok("This session is over already.".to_owned()),
+        OwnError::NoSession => Ok("This session has already ended.".to_owned()),
         OwnError::TooMany { retry_after_s } => {
-            let words = format!("Too many tries. Wait {retry_after_s} seconds, then try again.");
+            let words = format!("Too many attempts. Wait {retry_after_s} seconds, then try again.");
             Ok(words)
         }
         OwnError::Busy(busy) => Err(busy.into()),
@@ -223,9 +223,9 @@ async fn change_password(
     let (frame, problems) = match changed.await {
         Ok(()) => {
             let said = if ends_grants {
-                "Your password is changed. Everywhere else you are signed out, and your AI clients are disconnected."
+                "Your password was changed. You are signed out everywhere else, and your AI clients are disconnected."
             } else {
-                "Your password is changed. Everywhere else you are signed out."
+                "Your password was changed. You are signed out everywhere else."
             };
             (session.frame().with_success(said), Problems::default())
         }
@@ -312,7 +312,7 @@ async fn end_sessions(
         return Err(Failure::Form);
     };
     let frame = match own.end_session(&by, person, name).await {
-        Ok(()) => session.frame().with_success("The session is ended."),
+        Ok(()) => session.frame().with_success("The session was ended."),
         Err(error) => session.frame().with_problem(words(error)?),
     };
     // Ending the current session signs the person out.

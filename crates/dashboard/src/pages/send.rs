@@ -14,7 +14,7 @@ use domain::ports::ListRange;
 use domain::sender::SenderState;
 use engine::sending::submit::SubmitError;
 use http::StatusCode;
-use requests::Problem;
+use requests::{Problem, field_name};
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
@@ -187,7 +187,7 @@ impl Refused {
         let field = match &error {
             SubmitError::Invalid(invalid) => draft::FIELDS
                 .into_iter()
-                .find(|field| *field == invalid.field),
+                .find(|field| *field == field_name(invalid.field)),
             SubmitError::Sender(_) => Some("from"),
             SubmitError::Country { .. } => Some("to"),
             _ => None,
@@ -210,10 +210,10 @@ fn words(error: SubmitError, currency: &str) -> String {
     match error {
         SubmitError::Invalid(invalid) => sentence(&invalid.reason),
         SubmitError::Sender(from) => format!(
-            "‘{from}’ is none of your approved senders, and this account may use only those. Register it under Senders."
+            "‘{from}’ is not one of your approved senders, and this account may use only those. Register it under Senders."
         ),
         SubmitError::Busy | SubmitError::Stopping | SubmitError::Store(_) => {
-            "The service cannot store messages at this moment. Press Send again shortly: what is sent from one page goes out only once.".to_owned()
+            "The service cannot store messages right now. Press Send again shortly: one page sends its message only once.".to_owned()
         }
         other => Problem::from_submit(other, currency).into_message(),
     }

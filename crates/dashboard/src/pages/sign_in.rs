@@ -104,7 +104,7 @@ pub(super) async fn sign_in(
             Ok(page(&key, &back, &email, problem))
         }
         Err(SignInError::TooMany { retry_after_s }) => {
-            let text = format!("Too many tries. Wait {retry_after_s} seconds, then try again.");
+            let text = format!("Too many attempts. Wait {retry_after_s} seconds, then try again.");
             let problem = Some((StatusCode::TOO_MANY_REQUESTS, text.as_str()));
             let response = page(&key, &back, &email, problem);
             Ok(with_retry_after(response, retry_after_s))
@@ -176,7 +176,7 @@ pub(super) async fn sign_in_by_link(
         return Ok(notice(
             StatusCode::NOT_FOUND,
             "This link does not work",
-            "It was used before, has expired, or was not copied whole.",
+            "It was used before, has expired, or was not copied completely.",
         ));
     };
     dashboard.replace_session(&browser).await;

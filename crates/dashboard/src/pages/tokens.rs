@@ -132,9 +132,9 @@ async fn show(
         Some("disconnected") => admin
             .frame()
             .with_success("Disconnected. The client’s next call is answered with 401."),
-        Some("admins") => admin
-            .frame()
-            .with_success("From now on only admins can connect AI clients. Connected ones stay."),
+        Some("admins") => admin.frame().with_success(
+            "From now on only admins can connect AI clients. Connected clients stay connected.",
+        ),
         Some("everybody") => admin
             .frame()
             .with_success("From now on members can connect AI clients, too."),

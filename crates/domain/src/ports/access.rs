@@ -94,10 +94,10 @@ pub trait AccessStore: Send + Sync + 'static {
 
     /// Accounts whose name contains a text, ignoring the case of Latin letters; all accounts without a text. The newest
     /// first.
-    async fn look_for_accounts(
+    async fn search_accounts(
         &self,
         name: Option<&str>,
-        look: Cursor<AccountId>,
+        cursor: Cursor<AccountId>,
     ) -> Result<Page<AccountRecord, AccountId>, StoreError>;
 
     /// The names of these accounts; unknown IDs are left out.
@@ -124,5 +124,5 @@ pub trait AccessStore: Send + Sync + 'static {
     ) -> Result<bool, StoreError>;
 
     /// Stores when tokens were last used. This does not affect [`AccessStore::find_access`], so the version stays.
-    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError>;
+    async fn record_token_use(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError>;
 }

@@ -44,12 +44,12 @@ pub struct AuditFilter {
 /// The audit log. Entries are never changed or deleted, and both databases refuse to.
 #[async_trait]
 pub trait AuditStore: Send + Sync + 'static {
-    async fn note_change(&self, change: &Change) -> Result<AuditId, StoreError>;
+    async fn record_change(&self, change: &Change) -> Result<AuditId, StoreError>;
 
     /// Matching entries, the newest first. Reads a bounded number of rows.
-    async fn look_for_changes(
+    async fn search_changes(
         &self,
         filter: &AuditFilter,
-        look: Cursor<AuditId>,
+        cursor: Cursor<AuditId>,
     ) -> Result<Page<AuditEntry, AuditId>, StoreError>;
 }

@@ -48,7 +48,7 @@ pub type PoolCursor = (i16, Timestamp, MessageId);
 /// A node's shares of all carriers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shared {
-    /// One for each wish, in the same order.
+    /// One for each demand, in the same order.
     pub shares: Vec<BindShare>,
     /// Carriers that the node still has binds of, but no longer wants.
     pub left: Vec<String>,
@@ -59,7 +59,7 @@ pub struct Shared {
 /// The binds of carriers, and the messages that wait for them.
 #[async_trait]
 pub trait BindStore: Send + Sync + 'static {
-    /// Replaces a node's wishes, and takes free binds up to its share. The node keeps all binds that it has. `None` if
+    /// Replaces a node's demands, and takes free binds up to its share. The node keeps all binds that it has. `None` if
     /// the node was given up and has nothing.
     async fn share_binds(
         &self,
@@ -68,7 +68,7 @@ pub trait BindStore: Send + Sync + 'static {
     ) -> Result<Option<Shared>, StoreError>;
 
     /// Gives back a node's binds of a carrier, except for `keep` of them.
-    async fn give_up_binds(&self, node: NodeId, carrier: &str, keep: u16)
+    async fn release_binds(&self, node: NodeId, carrier: &str, keep: u16)
     -> Result<(), StoreError>;
 
     /// Creates missing pools of these routes, and lists the pools of all routes.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{AuditStore, StoreError};
 use crate::ids::AccountId;
 use crate::message::channel::Channel;
 
@@ -77,7 +77,7 @@ pub struct Catalogue {
 
 /// Reference data, price lists and routing rules.
 #[async_trait]
-pub trait CatalogueStore: Send + Sync + 'static {
+pub trait CatalogueStore: AuditStore {
     /// The newest version of every catalogue. Cheap: nodes ask several times a second. Kinds that this program does not
     /// know are left out.
     async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError>;

@@ -94,7 +94,7 @@ pub struct NodeCarrierStatus {
     pub node: NodeId,
     /// On the database's clock.
     pub at: Timestamp,
-    pub note: CarrierStatus,
+    pub status: CarrierStatus,
 }
 
 /// How a node describes itself when it joins.
@@ -162,7 +162,7 @@ pub trait DispatchStore: Send + Sync + 'static {
     /// running for `up_for`.
     async fn join(
         &self,
-        card: &NodeInfo,
+        info: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError>;
@@ -176,7 +176,7 @@ pub trait DispatchStore: Send + Sync + 'static {
 
     /// Releases what dead nodes hold, and deletes those nodes. On a database for a single node, every other working
     /// node is dead.
-    async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError>;
+    async fn remove_dead_nodes(&self, node: NodeId) -> Result<u64, StoreError>;
 
     /// Releases what the node holds, and deletes the node.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
@@ -225,7 +225,7 @@ pub trait DispatchStore: Send + Sync + 'static {
     /// Compares stored receipts with the parts that wait for one: a node that stopped may have left both, although they
     /// match. Reads at most `limit` of them, the next time those that follow, and settles matches as in
     /// [`Self::settle_receipts`].
-    async fn compare_receipts(
+    async fn match_stored_receipts(
         &self,
         node: NodeId,
         limit: u32,
@@ -261,10 +261,11 @@ pub trait DispatchStore: Send + Sync + 'static {
     ) -> Result<Vec<InTransit>, StoreError>;
 
     /// Replaces the stored states of a node's carriers. They are deleted with the node.
-    async fn note_carriers(&self, node: NodeId, notes: &[CarrierStatus]) -> Result<(), StoreError>;
-
-    /// The latest carrier states of living nodes, sorted by name and node.
-    async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError>;
+    async fn replace_carrier_statuses(
+        &self,
+        node: NodeId,
+        statuses: &[CarrierStatus],
+    ) -> Result<(), StoreError>;
 
     /// The messages on a simulated handset of this carrier, the newest first.
     async fn list_inbox(

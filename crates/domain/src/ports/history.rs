@@ -152,21 +152,21 @@ pub struct MessageDetail {
 pub trait HistoryStore: Send + Sync + 'static {
     /// Matching messages, the newest first. Reads a bounded number of rows: a page may be short or even empty and still
     /// have a next one.
-    async fn look_for_messages(
+    async fn search_messages(
         &self,
         filter: &MessageFilter,
-        look: Cursor<MessageId>,
+        cursor: Cursor<MessageId>,
     ) -> Result<Page<MessageSummary, MessageId>, StoreError>;
 
-    /// Matching callbacks, the newest first. Reads a bounded number of rows, as [`Self::look_for_messages`] does.
-    async fn look_for_callbacks(
+    /// Matching callbacks, the newest first. Reads a bounded number of rows, as [`Self::search_messages`] does.
+    async fn search_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Cursor<CallbackId>,
+        cursor: Cursor<CallbackId>,
     ) -> Result<Page<CallbackRecord, CallbackId>, StoreError>;
 
     /// One message of this account, or of any.
-    async fn find_story(
+    async fn find_message_detail(
         &self,
         account: Option<AccountId>,
         id: MessageId,

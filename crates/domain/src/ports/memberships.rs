@@ -47,7 +47,7 @@ pub trait MembershipStore: Send + Sync + 'static {
     ) -> Result<bool, StoreError>;
 
     /// Changes a person's role in one of their accounts. An operator stays one.
-    async fn set_role_in(
+    async fn set_account_role(
         &self,
         person: PersonId,
         account: AccountId,
@@ -56,7 +56,7 @@ pub trait MembershipStore: Send + Sync + 'static {
 
     /// Removes a person from an account, and ends their sessions there and their grants for it. A person with no other
     /// account is deleted, unless they are an operator.
-    async fn leave_account(
+    async fn remove_member(
         &self,
         person: PersonId,
         account: AccountId,

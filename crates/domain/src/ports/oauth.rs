@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::StoreError;
+use super::{AuditStore, StoreError};
 use crate::access::permission::Permissions;
 use crate::access::token::TokenHash;
 use crate::ids::{AccountId, GrantId, PersonId};
@@ -137,7 +137,7 @@ pub struct GrantRecord {
 /// transaction. Changes of one grant's tokens are serialised. So if several requests redeem the same code at once, one
 /// gets tokens and the others revoke them; if several use the same refresh token at once, all get the same tokens.
 #[async_trait]
-pub trait OAuthStore: Send + Sync + 'static {
+pub trait OAuthStore: AuditStore {
     /// Stores a client. If there are `most` clients already, it replaces the oldest ones that never got tokens; `false`
     /// if there are none of those.
     async fn create_client(&self, client: &StoredClient, most: u32) -> Result<bool, StoreError>;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{NodeInfo, StoreError};
+use super::{NodeCarrierStatus, NodeInfo, StoreError};
 use crate::ids::{AccountId, MessageId, NodeId};
 use crate::message::Priority;
 use crate::message::outcome::Outcome;
@@ -34,7 +34,7 @@ pub struct NodeStatus {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFacts {
-    pub card: NodeInfo,
+    pub info: NodeInfo,
     /// The version of the schema that its program was built for.
     pub schema: u32,
     /// On the database's clock.
@@ -115,6 +115,9 @@ pub trait OperationsStore: Send + Sync + 'static {
     async fn describe_database(&self) -> Result<DatabaseFacts, StoreError>;
 
     async fn list_nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
+
+    /// The latest carrier states of living nodes, sorted by name and node.
+    async fn list_carrier_statuses(&self) -> Result<Vec<NodeCarrierStatus>, StoreError>;
 
     async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError>;
 

@@ -107,10 +107,10 @@ pub struct HomeNetwork {
 
 /// What is known about numbers without asking a network.
 pub trait NumberLocator: Send + Sync + 'static {
-    fn home(&self, number: &Msisdn) -> HomeNetwork;
+    fn locate(&self, number: &Msisdn) -> HomeNetwork;
 
     /// Another mobile operator of the same country, for a ported number.
-    fn neighbour(&self, home: &HomeNetwork) -> Option<HomeNetwork>;
+    fn other_operator(&self, home: &HomeNetwork) -> Option<HomeNetwork>;
 }
 
 /// Why a receipt was not accepted. The carrier keeps it and sends it again.
@@ -132,7 +132,7 @@ pub trait ReceiptSink: Send + Sync + 'static {
     async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError>;
 
     /// Stores that the recipient has seen a part, after its receipt was stored.
-    async fn seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError>;
+    async fn mark_seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError>;
 }
 
 /// The result of a report that a carrier sent by HTTP.

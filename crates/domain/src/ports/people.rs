@@ -60,7 +60,7 @@ pub struct InvitationRecord {
 pub struct Redeemed {
     pub person: PersonId,
     /// Whether a second factor is required: then a pending sign-in was created instead of a session.
-    pub is_half_open: bool,
+    pub needs_second_factor: bool,
 }
 
 /// What a person signs in with.

@@ -72,27 +72,27 @@ pub trait SecondFactorStore: Send + Sync + 'static {
     async fn disable_second_factor(&self, person: PersonId) -> Result<bool, StoreError>;
 
     /// Stores a pending sign-in under this hash, after the password was right.
-    async fn open_half(
+    async fn create_pending_sign_in(
         &self,
         person: PersonId,
-        half: &TokenHash,
+        pending: &TokenHash,
         expires: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
     /// Uses one of `most` attempts at a pending sign-in. `None` if it is unknown, expired, or has no attempts left.
-    async fn try_half(
+    async fn try_pending_sign_in(
         &self,
-        half: &TokenHash,
+        pending: &TokenHash,
         most: u32,
         now: Timestamp,
     ) -> Result<Option<PendingSignIn>, StoreError>;
 
     /// Uses up the second factor and replaces the pending sign-in, and the session `replaced`, by a session, in one
     /// step. `false` if the second factor was used before, or the pending sign-in is gone.
-    async fn close_half(
+    async fn complete_sign_in(
         &self,
-        half: &TokenHash,
+        pending: &TokenHash,
         proof: SecondProof,
         session: &NewSession,
         replaced: Option<&TokenHash>,

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{ListRange, StoreError};
+use super::{AuditStore, ListRange, StoreError};
 use crate::callback_url::CallbackUrl;
 use crate::code_cap::CodeCapReached;
 use crate::ids::{AccountId, SenderId};
@@ -86,7 +86,7 @@ pub struct SenderFilter {
 /// Every change of a sender ID's state raises [`AccessStore::access_version`](super::AccessStore::access_version) in
 /// the same transaction, and stores the notification if the account wants one.
 #[async_trait]
-pub trait SenderStore: Send + Sync + 'static {
+pub trait SenderStore: AuditStore {
     /// Registers a sender ID, or renews the PIN of one that is waiting for it. Each PIN counts as a code
     /// ([`crate::code_cap`]), in the same transaction.
     async fn register_sender(&self, sender: &NewSender) -> Result<Registered, StoreError>;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use domain::delivery::CallbackAttempt;
 use domain::ports::{
-    CallbackFilter, CallbackRecord, Cursor, ListRange, Page, ReplayCursor, Store, StoreError,
+    CallbackFilter, CallbackRecord, CallbackStore, Cursor, HistoryStore, ListRange, Page,
+    ReplayCursor, Store, StoreError,
 };
 use domain::{AccountId, CallbackId, Clock};
 
@@ -13,14 +14,18 @@ use crate::reading::history::search;
 
 /// Lists and replays callbacks.
 pub struct CallbackHistory {
-    store: Arc<dyn Store>,
+    callbacks: Arc<dyn CallbackStore>,
+    history: Arc<dyn HistoryStore>,
     audit: Audit,
 }
 
 impl CallbackHistory {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        let audit = Audit::new(store.clone(), clock);
-        Self { store, audit }
+        Self {
+            audit: Audit::new(store.clone(), clock),
+            history: store.clone(),
+            callbacks: store,
+        }
     }
 
     /// Callbacks that match a filter, newest first.
@@ -29,7 +34,7 @@ impl CallbackHistory {
         filter: &CallbackFilter,
         page: ListRange,
     ) -> Result<Vec<CallbackRecord>, StoreError> {
-        self.store.list_callbacks(filter, page).await
+        self.callbacks.list_callbacks(filter, page).await
     }
 
     /// Callbacks that match, newest first, at most [`MAX_PAGE_SIZE`](crate::reading::history::MAX_PAGE_SIZE). A page
@@ -39,12 +44,12 @@ impl CallbackHistory {
         filter: &CallbackFilter,
         look: Cursor<CallbackId>,
     ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
-        search(look, |step| self.store.look_for_callbacks(filter, step)).await
+        search(look, |step| self.history.search_callbacks(filter, step)).await
     }
 
     /// All attempts of a callback.
     pub async fn attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
-        self.store.list_attempts(id).await
+        self.callbacks.list_attempts(id).await
     }
 
     /// One callback with its attempts in order; `account` limits the search to one account.
@@ -63,16 +68,16 @@ impl CallbackHistory {
             limit: 1,
             offset: 0,
         };
-        let Some(record) = self.store.list_callbacks(&filter, page).await?.pop() else {
+        let Some(record) = self.callbacks.list_callbacks(&filter, page).await?.pop() else {
             return Ok(None);
         };
-        let attempts = self.store.list_attempts(id).await?;
+        let attempts = self.callbacks.list_attempts(id).await?;
         Ok(Some((record, attempts)))
     }
 
     /// Makes callbacks due now, including parked ones, and returns how many. Continues even if the caller hangs up.
     pub async fn replay(&self, by: &Actor, filter: &CallbackFilter) -> Result<u64, StoreError> {
-        let (store, filter) = (self.store.clone(), filter.clone());
+        let (store, filter) = (self.callbacks.clone(), filter.clone());
         let recorded = self.record_replay(by, &filter).await?;
         let task = tokio::spawn(async move { replay_all(&*store, &filter, |_| {}).await });
         let replayed = task.await;
@@ -89,7 +94,7 @@ impl CallbackHistory {
         watch: impl FnMut(u64) + Send,
     ) -> Result<u64, StoreError> {
         let recorded = self.record_replay(by, filter).await?;
-        let replayed = replay_all(&*self.store, filter, watch).await;
+        let replayed = replay_all(&*self.callbacks, filter, watch).await;
         recorded.done(replayed).await
     }
 
@@ -126,7 +131,7 @@ impl CallbackHistory {
 
 /// Replays in steps, each in its own transaction: no transaction holds many rows, and sending begins at once.
 async fn replay_all(
-    store: &dyn Store,
+    store: &dyn CallbackStore,
     filter: &CallbackFilter,
     mut watch: impl FnMut(u64) + Send,
 ) -> Result<u64, StoreError> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use domain::ports::{Store, StoreError};
+use domain::ports::{DispatchStore, StoreError};
 use domain::{Clock, Timestamp};
 
 const READ_EVERY: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub struct DatabaseClock {
 
 impl DatabaseClock {
     /// Reads the database's clock and keeps following it. Must be called inside a tokio runtime.
-    pub async fn start(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
+    pub async fn start(store: Arc<dyn DispatchStore>) -> Result<Arc<Self>, StoreError> {
         let clock = Arc::new(Self {
             machine: MachineClock::start(),
             base_us: AtomicI64::new(0),
@@ -46,7 +46,7 @@ impl DatabaseClock {
 
     /// Returns the database's time when `machine` started, and how long the reading took. The answer counts as given
     /// at the end of the reading, so this clock is never ahead.
-    async fn read(&self, store: &dyn Store) -> Result<(i64, Duration), StoreError> {
+    async fn read(&self, store: &dyn DispatchStore) -> Result<(i64, Duration), StoreError> {
         let began = self.machine.elapsed();
         let time = store.now().await?;
         let took = self.machine.elapsed().saturating_sub(began);
@@ -123,7 +123,7 @@ fn is_useful(took: Duration, before_us: i64, seen_us: i64) -> bool {
     took <= MAX_READ_TIME || seen_us > before_us
 }
 
-async fn follow(clock: Weak<DatabaseClock>, store: Weak<dyn Store>) {
+async fn follow(clock: Weak<DatabaseClock>, store: Weak<dyn DispatchStore>) {
     let mut tick = tokio::time::interval(READ_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -61,7 +61,7 @@ impl Lease {
 pub struct Node {
     store: Arc<dyn WorkStore>,
     clock: Arc<dyn Clock>,
-    card: NodeInfo,
+    info: NodeInfo,
     id: AtomicU64,
     started: Instant,
     lease: Mutex<Lease>,
@@ -79,12 +79,12 @@ impl Node {
     pub async fn start(
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
-        card: NodeInfo,
+        info: NodeInfo,
     ) -> Result<Arc<Self>, StoreError> {
-        let (lease, id) = join_first(&*store, &*clock, &card).await?;
+        let (lease, id) = join_first(&*store, &*clock, &info).await?;
         pass(KillPoint::NodeJoined);
-        let taken_over = if card.works {
-            store.give_up_dead(id).await?
+        let taken_over = if info.works {
+            store.remove_dead_nodes(id).await?
         } else {
             0
         };
@@ -92,7 +92,7 @@ impl Node {
         let node = Arc::new(Self {
             store,
             clock,
-            card,
+            info,
             id: AtomicU64::new(id.get()),
             started: Instant::now(),
             lease: Mutex::new(lease),
@@ -164,7 +164,7 @@ impl Node {
 
     /// Whether it is a worker.
     pub(crate) fn works(&self) -> bool {
-        self.card.works
+        self.info.works
     }
 
     /// Leaves the cluster and releases everything that this node holds.
@@ -201,7 +201,7 @@ impl Node {
 
     /// Releases everything that dead nodes hold.
     async fn take_over_from_dead(&self) -> Result<(), StoreError> {
-        let taken_over = self.store.give_up_dead(self.id()).await?;
+        let taken_over = self.store.remove_dead_nodes(self.id()).await?;
         if taken_over > 0 {
             pass(KillPoint::DeadGivenUp);
             tracing::info!(taken_over, "took over what a dead node held");
@@ -212,7 +212,7 @@ impl Node {
     async fn rejoin(&self) -> Result<(), StoreError> {
         let up_for = SignedDuration::try_from(self.started.elapsed());
         let up_for = up_for.unwrap_or(SignedDuration::MAX);
-        let id = with_timeout(self.store.join(&self.card, up_for, LIFETIME)).await?;
+        let id = with_timeout(self.store.join(&self.info, up_for, LIFETIME)).await?;
         tracing::warn!(
             old = self.id().get(),
             new = id.get(),
@@ -228,12 +228,12 @@ impl Node {
 async fn join_first(
     store: &dyn WorkStore,
     clock: &dyn Clock,
-    card: &NodeInfo,
+    info: &NodeInfo,
 ) -> Result<(Lease, NodeId), StoreError> {
     let deadline = Instant::now() + JOIN_TIMEOUT;
     loop {
         let lease = Lease::begin(clock);
-        match store.join(card, SignedDuration::ZERO, LIFETIME).await {
+        match store.join(info, SignedDuration::ZERO, LIFETIME).await {
             Ok(id) => return Ok((lease, id)),
             Err(error @ StoreError::Unavailable { .. }) if Instant::now() < deadline => {
                 tracing::warn!(%error, "the node cannot join yet; trying again");

@@ -10,7 +10,8 @@ use domain::access::NotAnAccountName;
 use domain::billing::{LedgerEntry, SpendingRules};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
-    AccountRecord, Cursor, Imbalance, NewAccount, NewToken, Page, Store, StoreError, TokenRecord,
+    AccountRecord, AccountStore, Cursor, Imbalance, NewAccount, NewToken, Page, StoreError,
+    TokenRecord,
 };
 use domain::{
     Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
@@ -70,13 +71,13 @@ pub struct TokenInput {
 
 /// Creates and changes accounts and tokens.
 pub struct Accounts {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AccountStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
 }
 
 impl Accounts {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn AccountStore>, clock: Arc<dyn Clock>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
@@ -159,7 +160,7 @@ impl Accounts {
         name: Option<&str>,
         look: Cursor<AccountId>,
     ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
-        self.store.look_for_accounts(name, look).await
+        self.store.search_accounts(name, look).await
     }
 
     /// The names of these accounts.

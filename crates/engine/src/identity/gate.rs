@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use domain::ports::{Store, StoreError};
+use domain::ports::{AccessStore, StoreError};
 use domain::{Access, AccountId, Clock, Permission, Timestamp, TokenHash, TokenSecret};
 use tokio::task::AbortHandle;
 
@@ -64,7 +64,7 @@ pub fn either(permissions: &[Permission]) -> String {
 
 /// Checks the tokens of callers.
 pub struct Gate {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AccessStore>,
     clock: Arc<dyn Clock>,
     cache: RwLock<TokenCache>,
     started: Instant,
@@ -119,7 +119,7 @@ impl TokenCache {
 
 impl Gate {
     /// Starts the gate and its watcher. Must be called inside a tokio runtime.
-    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub fn start(store: Arc<dyn AccessStore>, clock: Arc<dyn Clock>) -> Arc<Self> {
         let gate = Arc::new(Self {
             store,
             clock,
@@ -286,7 +286,7 @@ impl Gate {
     async fn store_last_uses(&self) {
         let used = self.cache.write().expect("no holder panics").take_used();
         for batch in used.chunks(STORE_USES_BATCH) {
-            if let Err(error) = self.store.note_tokens_used(batch).await {
+            if let Err(error) = self.store.record_token_use(batch).await {
                 tracing::warn!(%error, "cannot store when tokens were last used");
                 return;
             }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::access::tries::AttemptLimit;
+use domain::access::attempts::AttemptLimit;
 use domain::oauth::AuthorizationRequest;
-use domain::ports::{Approval, ClientDocuments, GrantRecord, Store, StoreError};
+use domain::ports::{Approval, ClientDocuments, GrantRecord, OAuthStore, StoreError};
 use domain::{AccountId, Clock, GrantId, Permission, Permissions, PersonId, Timestamp, TokenHash};
 use jiff::SignedDuration;
 use url::Url;
@@ -27,28 +27,28 @@ pub use register::{RegisterError, RegisteredClient};
 
 use crate::audit::{Action, Actor, Audit};
 use crate::entropy;
+use crate::identity::attempts::AttemptCounter;
 use crate::identity::throttle::Throttle;
-use crate::identity::tries::Tries;
 
 /// How long a person may take to answer a request.
 const REQUEST_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 /// How many requests may wait for an answer.
 const MAX_REQUESTS: u32 = 100_000;
 /// Limits per address: a burst, and the seconds after which one attempt is forgiven.
-const REQUESTS_PER_ADDRESS: (u32, i64) = (60, 1);
-const FAILURES_PER_ADDRESS: (u32, i64) = (30, 2);
-const REGISTRATIONS_PER_ADDRESS: (u32, i64) = (20, 60);
+const REQUESTS_PER_ADDRESS: (u32, u32) = (60, 1);
+const FAILURES_PER_ADDRESS: (u32, u32) = (30, 2);
+const REGISTRATIONS_PER_ADDRESS: (u32, u32) = (20, 60);
 /// Limits of refreshing: per grant, and per client and address.
 const REFRESHES_PER_GRANT: AttemptLimit = AttemptLimit::Steady {
     burst: 30,
-    forgiven_after_s: 20,
+    forgiven_after: SignedDuration::from_secs(20),
 };
 const REFRESHES_PER_CLIENT: AttemptLimit = AttemptLimit::Steady {
     burst: 300,
-    forgiven_after_s: 1,
+    forgiven_after: SignedDuration::from_secs(1),
 };
 /// The limit for a whole IPv6 site.
-const REGISTRATIONS_PER_SITE: (u32, i64) = (100, 12);
+const REGISTRATIONS_PER_SITE: (u32, u32) = (100, 12);
 
 /// Issuer, resource and lifetimes of grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl fmt::Debug for Pending {
 
 /// OAuth grants, from the request to the last token.
 pub struct Grants {
-    store: Arc<dyn Store>,
+    store: Arc<dyn OAuthStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     documents: Arc<dyn ClientDocuments>,
@@ -120,14 +120,14 @@ pub struct Grants {
     registrations: Throttle,
     registrations_by_site: Throttle,
     /// By refresh token. The count moves to the next token, so it is the grant's.
-    refreshes: Tries<TokenHash>,
+    refreshes: AttemptCounter<TokenHash>,
     /// By the hash of the client's ID, and by address.
-    refreshes_by_client: Tries<(TokenHash, IpAddr)>,
+    refreshes_by_client: AttemptCounter<(TokenHash, IpAddr)>,
 }
 
 impl Grants {
     pub fn new(
-        store: Arc<dyn Store>,
+        store: Arc<dyn OAuthStore>,
         clock: Arc<dyn Clock>,
         documents: Arc<dyn ClientDocuments>,
         settings: GrantSettings,
@@ -144,8 +144,8 @@ impl Grants {
             failures: throttle(FAILURES_PER_ADDRESS),
             registrations: throttle(REGISTRATIONS_PER_ADDRESS),
             registrations_by_site: throttle(REGISTRATIONS_PER_SITE).by_site(),
-            refreshes: Tries::new(REFRESHES_PER_GRANT),
-            refreshes_by_client: Tries::new(REFRESHES_PER_CLIENT),
+            refreshes: AttemptCounter::new(REFRESHES_PER_GRANT),
+            refreshes_by_client: AttemptCounter::new(REFRESHES_PER_CLIENT),
         }
     }
 

@@ -6,7 +6,7 @@ mod own;
 use std::sync::Arc;
 
 use domain::person::{Device, Email, Password, Role};
-use domain::ports::{Invitation, Joining, NewPerson, Purpose, Store, StoreError};
+use domain::ports::{IdentityStore, Invitation, Joining, NewPerson, Purpose, StoreError};
 use domain::{AccountId, Clock, Person, Timestamp, TokenHash};
 use jiff::SignedDuration;
 
@@ -58,14 +58,14 @@ pub struct Invited {
 
 /// Invites people, lets them set passwords, and manages their roles.
 pub struct People {
-    store: Arc<dyn Store>,
+    store: Arc<dyn IdentityStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     hasher: Arc<Hasher>,
 }
 
 impl People {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
+    pub fn new(store: Arc<dyn IdentityStore>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
@@ -191,7 +191,9 @@ impl People {
             self.store
                 .redeem_invitation(&link, &password, &session, half_expires, ends_grants);
         let entered = match redeemed.await {
-            Ok(Some(redeemed)) if redeemed.is_half_open => Ok(SignInStep::PendingSignIn(secret)),
+            Ok(Some(redeemed)) if redeemed.needs_second_factor => {
+                Ok(SignInStep::PendingSignIn(secret))
+            }
             Ok(Some(_)) => Ok(SignInStep::Session(secret)),
             Ok(None) => Err(PasswordError::Link),
             Err(error) => Err(error.into()),

@@ -6,18 +6,18 @@ mod sessions;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use domain::access::attempts::AttemptLimit;
 use domain::access::token::TokenHash;
-use domain::access::tries::AttemptLimit;
 use domain::person::{Device, Email, Password, Role};
-use domain::ports::{AttemptKey, NewSession, Store, StoreError};
+use domain::ports::{AttemptKey, IdentityStore, NewSession, StoreError};
 use domain::{AccountId, Clock, PersonId, Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
 use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::entropy;
+use crate::identity::attempts::AttemptCounter;
 use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::throttle;
-use crate::identity::tries::Tries;
 
 use sessions::KnownSessions;
 pub use sessions::SessionError;
@@ -37,13 +37,13 @@ pub const BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(180 * 24
 /// Limit of wrong passwords per address.
 const BY_ADDRESS: AttemptLimit = AttemptLimit::Steady {
     burst: 10,
-    forgiven_after_s: 6,
+    forgiven_after: SignedDuration::from_secs(6),
 };
 /// Limit of wrong passwords per person, from anywhere. Browsers that the person has signed in with before are each
 /// counted apart, so that a stranger cannot lock the person out.
 pub(crate) const BY_PERSON: AttemptLimit = AttemptLimit::Steady {
     burst: 20,
-    forgiven_after_s: 30,
+    forgiven_after: SignedDuration::from_secs(30),
 };
 /// Limit of wrong codes per person. They come from somebody who knows the password.
 const BY_CODES: AttemptLimit = AttemptLimit::Growing {
@@ -95,24 +95,24 @@ pub struct SignInContext<'a> {
 
 /// Sign-in links, passwords and sessions. Secrets are stored hashed.
 pub struct SignIn {
-    store: Arc<dyn Store>,
+    store: Arc<dyn IdentityStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     hasher: Arc<Hasher>,
     /// This node's own count, checked before the database, which counts for all nodes.
-    by_address: Tries<IpAddr>,
+    by_address: AttemptCounter<IpAddr>,
     known_sessions: KnownSessions,
 }
 
 impl SignIn {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
+    pub fn new(store: Arc<dyn IdentityStore>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
             clock,
             audit,
             hasher,
-            by_address: Tries::new(BY_ADDRESS),
+            by_address: AttemptCounter::new(BY_ADDRESS),
             known_sessions: KnownSessions::default(),
         }
     }
@@ -192,7 +192,9 @@ impl SignIn {
         if credentials.has_second_factor {
             let pending = secret();
             let (hash, expires) = (TokenHash::of(&pending), now + HALF_LIFETIME);
-            self.store.open_half(person.id, &hash, expires, now).await?;
+            self.store
+                .create_pending_sign_in(person.id, &hash, expires, now)
+                .await?;
             return Ok(SignInStep::PendingSignIn(pending));
         }
         let recorded = self.record_open(&by, person.account).await?;
@@ -261,14 +263,14 @@ impl SignIn {
 
     /// Counts an attempt for all nodes.
     async fn begin_attempt(&self, keys: &[AttemptKey]) -> Result<(), SignInError> {
-        let begun = self.store.begin_try(keys, self.clock.now()).await?;
+        let begun = self.store.count_attempt(keys, self.clock.now()).await?;
         begun.map_err(|retry_after_s| SignInError::TooMany { retry_after_s })
     }
 
     /// Gives an attempt back that was not a guess.
     async fn forgive(&self, network: IpAddr, keys: &[AttemptKey]) -> Result<(), StoreError> {
         self.by_address.forgive(&network);
-        self.store.forgive_try(keys).await
+        self.store.uncount_attempt(keys).await
     }
 
     /// The browser, if this person has signed in with it before.
@@ -281,7 +283,10 @@ impl SignIn {
             return Ok(None);
         };
         let hash = TokenHash::of(browser);
-        let people = self.store.list_known(&hash, self.clock.now()).await?;
+        let people = self
+            .store
+            .list_people_of_browser(&hash, self.clock.now())
+            .await?;
         let is_known = person.is_some_and(|person| people.contains(&person));
         Ok(is_known.then(|| browser.to_owned()))
     }
@@ -313,7 +318,10 @@ impl SignIn {
     }
 
     async fn is_unknown(&self, browser: &str, now: Timestamp) -> Result<bool, StoreError> {
-        let known = self.store.list_known(&TokenHash::of(browser), now).await?;
+        let known = self
+            .store
+            .list_people_of_browser(&TokenHash::of(browser), now)
+            .await?;
         Ok(known.is_empty())
     }
 

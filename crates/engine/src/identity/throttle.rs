@@ -1,28 +1,29 @@
 //! Slows down addresses that guess secrets.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Mutex;
 
+use domain::access::attempts::AttemptLimit;
 use jiff::{SignedDuration, Timestamp};
+
+use super::attempts::AttemptCounter;
 
 /// How many failures an address may make in quick succession.
 const BURST: u32 = 30;
 /// One failure is forgiven after each of these periods.
-const FORGIVEN_AFTER_S: i64 = 2;
-/// How many lookups an address may still have after its attempts are used up: a burst, then one per period. So a caller
-/// with a right secret behind the same address gets through, and the database is not flooded.
-const EXTRA_LOOKUPS: u32 = 500;
-const EXTRA_LOOKUP_EVERY_MS: i64 = 100;
-/// How many addresses are counted; beyond that, those without failures left are dropped.
-const MAX_ADDRESSES: usize = 10_000;
+const FORGIVEN_AFTER_S: u32 = 2;
+/// The lookups that an address may still have after its attempts are used up. So a caller with a right secret behind the
+/// same address gets through, and the database is not flooded.
+const EXTRA_LOOKUPS: AttemptLimit = AttemptLimit::Steady {
+    burst: 500,
+    forgiven_after: SignedDuration::from_millis(100),
+};
 
 /// Counts failures by address. IPv6 addresses count by /64, because a caller usually owns the whole /64.
 pub struct Throttle {
-    burst: u32,
-    forgiven_after_s: i64,
+    forgiven_after_s: u32,
     counted_by: fn(IpAddr) -> IpAddr,
-    failures: Mutex<HashMap<IpAddr, Failures>>,
+    failures: AttemptCounter<IpAddr>,
+    extra_lookups: AttemptCounter<IpAddr>,
 }
 
 impl Default for Throttle {
@@ -31,22 +32,18 @@ impl Default for Throttle {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Failures {
-    count: u32,
-    since: Timestamp,
-    /// When the lookups after the last attempt will all be forgiven.
-    lookups_forgiven_at: Timestamp,
-}
-
 impl Throttle {
     /// Allows `burst` failures in quick succession; one is forgiven every `forgiven_after_s` seconds.
-    pub fn new(burst: u32, forgiven_after_s: i64) -> Self {
-        Self {
+    pub fn new(burst: u32, forgiven_after_s: u32) -> Self {
+        let limit = AttemptLimit::Steady {
             burst,
+            forgiven_after: SignedDuration::from_secs(forgiven_after_s.into()),
+        };
+        Self {
             forgiven_after_s,
             counted_by: network,
-            failures: Mutex::default(),
+            failures: AttemptCounter::new(limit),
+            extra_lookups: AttemptCounter::new(EXTRA_LOOKUPS),
         }
     }
 
@@ -62,57 +59,18 @@ impl Throttle {
     /// Call this before a lookup for the address. Returns the seconds to wait if its attempts and extra lookups are
     /// used up.
     pub fn ask(&self, address: IpAddr, now: Timestamp) -> Option<u32> {
-        let mut failures = self.failures.lock().expect("no holder panics");
-        let entry = failures.get_mut(&(self.counted_by)(address))?;
-        if entry.remaining(now, self.forgiven_after_s) < self.burst {
+        let key = (self.counted_by)(address);
+        if !self.failures.is_used_up(&key, now) {
             return None;
         }
-        let interval = SignedDuration::from_millis(EXTRA_LOOKUP_EVERY_MS);
-        let until = entry.lookups_forgiven_at.max(now) + interval;
-        if until.duration_since(now) > interval * i32::try_from(EXTRA_LOOKUPS).expect("a few") {
-            return Some(self.retry_after_s());
-        }
-        entry.lookups_forgiven_at = until;
-        None
-    }
-
-    fn retry_after_s(&self) -> u32 {
-        u32::try_from(self.forgiven_after_s).expect("a few seconds")
+        let refused = self.extra_lookups.begin(key, now).is_err();
+        refused.then_some(self.forgiven_after_s)
     }
 
     /// Counts a failure. Returns the seconds to wait if the attempts of this address are used up.
     pub fn fail(&self, address: IpAddr, now: Timestamp) -> Option<u32> {
-        let mut failures = self.failures.lock().expect("no holder panics");
-        if failures.len() >= MAX_ADDRESSES {
-            failures.retain(|_, f| f.remaining(now, self.forgiven_after_s) > 0);
-            if failures.len() >= MAX_ADDRESSES {
-                // A flood of addresses: storing all of them would exhaust memory.
-                failures.clear();
-            }
-        }
-        let entry = failures
-            .entry((self.counted_by)(address))
-            .or_insert(Failures {
-                count: 0,
-                since: now,
-                lookups_forgiven_at: now,
-            });
-        let count = entry.remaining(now, self.forgiven_after_s);
-        if count >= self.burst {
-            return Some(self.retry_after_s());
-        }
-        entry.count = count + 1;
-        entry.since = now;
-        None
-    }
-}
-
-impl Failures {
-    /// How many failures still count.
-    fn remaining(self, now: Timestamp, after_s: i64) -> u32 {
-        let seconds = now.duration_since(self.since).as_secs().max(0);
-        let forgiven = u32::try_from(seconds / after_s).unwrap_or(u32::MAX);
-        self.count.saturating_sub(forgiven)
+        let key = (self.counted_by)(address);
+        self.failures.begin(key, now).err()
     }
 }
 
@@ -135,6 +93,7 @@ fn masked(address: IpAddr, mask: u128) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use super::super::attempts::MAX_KEYS;
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -173,7 +132,7 @@ mod tests {
             assert_eq!(throttle.ask(address, start), None);
             throttle.fail(address, start);
         }
-        for _ in 0..EXTRA_LOOKUPS {
+        for _ in 0..500 {
             assert_eq!(throttle.ask(address, start), None, "extra lookups are left");
             assert_eq!(throttle.fail(address, start), Some(2));
         }
@@ -183,7 +142,7 @@ mod tests {
             None,
             "another address"
         );
-        let soon = start + SignedDuration::from_millis(EXTRA_LOOKUP_EVERY_MS);
+        let soon = start + SignedDuration::from_millis(100);
         assert_eq!(throttle.ask(address, soon), None);
         assert_eq!(throttle.ask(address, soon), Some(2));
         let later = start + SignedDuration::from_secs(2);
@@ -228,10 +187,10 @@ mod tests {
     fn memory_stays_bounded_under_a_flood_of_addresses() {
         let throttle = Throttle::default();
         let start: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
-        let flood = u32::try_from(MAX_ADDRESSES).expect("a few thousand") + 100;
+        let flood = u32::try_from(MAX_KEYS).expect("a few thousand") + 100;
         for n in 0..flood {
             throttle.fail(IpAddr::V4(n.into()), start);
         }
-        assert!(throttle.failures.lock().expect("free").len() <= MAX_ADDRESSES);
+        assert!(throttle.failures.counts.lock().expect("free").len() <= MAX_KEYS);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::ports::{
-    Cursor, MessageDetail, MessageFilter, MessageSummary, Page, Store, StoreError,
+    Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, StoreError,
 };
 use domain::{AccountId, MessageId};
 
@@ -14,31 +14,31 @@ pub const MAX_PAGE_SIZE: u32 = 200;
 const SEARCH_TIME: Duration = Duration::from_millis(20);
 
 pub struct History {
-    store: Arc<dyn Store>,
+    store: Arc<dyn HistoryStore>,
 }
 
 impl History {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn HistoryStore>) -> Self {
         Self { store }
     }
 
     /// Messages that match, newest first, at most [`MAX_PAGE_SIZE`]. The search time is limited: a page may have fewer
     /// items than asked for, even none, and still have a next cursor.
-    pub async fn look_for_messages(
+    pub async fn search_messages(
         &self,
         filter: &MessageFilter,
         look: Cursor<MessageId>,
     ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
-        search(look, |step| self.store.look_for_messages(filter, step)).await
+        search(look, |step| self.store.search_messages(filter, step)).await
     }
 
     /// Everything that is known about one message; `account` limits the search to one account.
-    pub async fn find_story(
+    pub async fn find_message_detail(
         &self,
         account: Option<AccountId>,
         id: MessageId,
     ) -> Result<Option<MessageDetail>, StoreError> {
-        self.store.find_story(account, id).await
+        self.store.find_message_detail(account, id).await
     }
 }
 

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord};
-use domain::ports::{Cancel, ListRange, Store, StoreError};
+use domain::ports::{Cancel, ListRange, MessageStore, StoreError};
 use domain::{AccountId, Channel, Clock, MessageId, Timestamp};
 
 /// What an account may do with its messages.
 pub struct Messages {
-    store: Arc<dyn Store>,
+    store: Arc<dyn MessageStore>,
     clock: Arc<dyn Clock>,
 }
 
 impl Messages {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn MessageStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 

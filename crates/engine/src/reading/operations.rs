@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::ports::{
-    DatabaseFacts, NodeCarrierStatus, NodeStatus, Overdue, QueueDepth, Receiver, Store, StoreError,
-    Unmatched,
+    DatabaseFacts, NodeCarrierStatus, NodeStatus, OperationsStore, Overdue, QueueDepth, Receiver,
+    StoreError, Unmatched,
 };
 use domain::{AccountId, Timestamp};
 use jiff::SignedDuration;
@@ -16,13 +16,13 @@ pub const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// The state of the service.
 pub struct Operations {
-    store: Arc<dyn Store>,
+    store: Arc<dyn OperationsStore>,
     started_at: Timestamp,
 }
 
 impl Operations {
     /// `now` is when this process started.
-    pub fn new(store: Arc<dyn Store>, now: Timestamp) -> Self {
+    pub fn new(store: Arc<dyn OperationsStore>, now: Timestamp) -> Self {
         Self {
             store,
             started_at: now,
@@ -43,8 +43,8 @@ impl Operations {
     }
 
     /// The carriers, as live nodes last reported them.
-    pub async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
-        self.store.list_carriers().await
+    pub async fn list_carrier_statuses(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
+        self.store.list_carrier_statuses().await
     }
 
     /// How many messages wait in each queue.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use domain::ports::{Span, Store, StoreError, TrafficCount};
+use domain::ports::{Span, StoreError, TrafficCount, TrafficStore};
 use domain::{AccountId, Channel, Code, Country, Money, Network, Outcome, Timestamp};
 use jiff::SignedDuration;
 use numbering::reference::Reference;
@@ -100,12 +100,12 @@ pub struct Overview {
 }
 
 pub struct Traffic {
-    store: Arc<dyn Store>,
+    store: Arc<dyn TrafficStore>,
     catalogues: Arc<Catalogues>,
 }
 
 impl Traffic {
-    pub fn new(store: Arc<dyn Store>, catalogues: Arc<Catalogues>) -> Self {
+    pub fn new(store: Arc<dyn TrafficStore>, catalogues: Arc<Catalogues>) -> Self {
         Self { store, catalogues }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::ports::{ListRange, Reviewed, SenderFilter, Store, StoreError};
+use domain::ports::{ListRange, Reviewed, SenderFilter, SenderStore, StoreError};
 use domain::sender::{SenderRecord, Step, WrongState};
 use domain::{Clock, SenderId};
 
@@ -22,13 +22,13 @@ pub enum ReviewError {
 }
 
 pub struct SenderReview {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SenderStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
 }
 
 impl SenderReview {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn SenderStore>, clock: Arc<dyn Clock>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,

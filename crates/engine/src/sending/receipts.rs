@@ -58,7 +58,7 @@ impl ReceiptSink for Receipts {
         }
     }
 
-    async fn seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError> {
+    async fn mark_seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError> {
         let marked = self.store.mark_seen(&of, at).await;
         marked.map(drop).map_err(|_| ReceiptError::Store)
     }

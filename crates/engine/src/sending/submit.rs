@@ -16,12 +16,13 @@ use std::sync::Arc;
 use domain::billing::NotPaid;
 use domain::message::text::Shape;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
-use domain::ports::{ImageGuard, Store, StoreError, UrlGuard};
+use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use crate::batcher::{BatchError, Limits};
 use crate::catalogue::Catalogues;
+use crate::invalid::{Field, Invalid};
 use crate::sending::dispatch::Dispatch;
 use crate::sending::routing::Routing;
 use crate::{Guards, Settings};
@@ -30,7 +31,7 @@ pub use approvals::Approvals;
 pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
-pub use sms::{Invalid, SmsInput, To};
+pub use sms::{SmsInput, To};
 pub(crate) use stages::{Checked, Destination, RoutedRequest};
 pub use viber::{ActionInput, ViberInput};
 
@@ -111,7 +112,7 @@ impl IdempotentRequest {
 
 /// Accepts messages.
 pub struct Submit {
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     clock: Arc<dyn Clock>,
     intake: Intake,
     guard: Arc<dyn UrlGuard>,
@@ -126,7 +127,7 @@ impl Submit {
     /// Starts accepting messages and hands them to `dispatch` if this process is a worker. Must be called inside a
     /// tokio runtime.
     pub fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
         guards: Guards,
         routing: Arc<Routing>,
@@ -184,7 +185,8 @@ impl Submit {
         let checked = order.check(access.account, from, self.clock.now())?;
         let routed = self.route(checked)?;
         routed.check_countries(access)?;
-        self.accept(routed, ["to", "dlrUrl"], repeatable).await
+        self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
+            .await
     }
 
     /// Checks a request for Viber messages and stores them. Once this returns `Ok`, they survive a power cut.
@@ -202,9 +204,10 @@ impl Submit {
         let interactive = routed.checked.interactive.as_ref();
         if let Some(image) = interactive.and_then(|interactive| interactive.image.as_ref()) {
             let checked = self.images.check(access.account, image).await;
-            checked.map_err(|unusable| Invalid::new("im.image.url", unusable))?;
+            checked.map_err(|unusable| Invalid::new(Field::ImageUrl, unusable))?;
         }
-        self.accept(routed, ["to", "dlrUrl"], repeatable).await
+        self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
+            .await
     }
 
     /// Checks a request for a lookup and stores it. Once this returns `Ok`, it survives a power cut.
@@ -216,8 +219,8 @@ impl Submit {
     ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
         let checked = order.check(access.account, self.clock.now())?;
-        let routed = self.route(checked).map_err(lookup::as_msisdn)?;
-        self.accept(routed, ["msisdn", "callBackUrl"], repeatable)
+        let routed = self.route(checked).map_err(lookup::as_subscriber)?;
+        self.accept(routed, [Field::Subscriber, Field::CallbackUrl], repeatable)
             .await
     }
 
@@ -229,7 +232,7 @@ impl Submit {
     async fn accept(
         &self,
         routed: RoutedRequest,
-        [recipient_field, url_field]: [&'static str; 2],
+        [recipient_field, url_field]: [Field; 2],
         repeatable: Option<IdempotentRequest>,
     ) -> Result<AcceptedMessages, SubmitError> {
         let checked = &routed.checked;
@@ -250,7 +253,7 @@ impl Submit {
         notice: Notice,
     ) -> Result<AcceptedMessages, SubmitError> {
         let routed = self.route(notice.check(account, self.clock.now())?)?;
-        routed.check_routes("name")?;
+        routed.check_routes(Field::SenderName)?;
         self.intake.store(routed, None).await
     }
 
@@ -339,7 +342,7 @@ fn claim(request: IdempotentRequest, now: Timestamp) -> IdempotencyClaim {
 }
 
 /// Deletes expired idempotency keys in steps, so that no other write waits long.
-async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
+async fn prune(store: Arc<dyn WorkStore>, clock: Arc<dyn Clock>) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -1,4 +1,4 @@
-//! Binds and pools.
+//! Binds and pools in the store in memory.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use domain::ports::{
 };
 use domain::{NodeId, PoolId, Timestamp};
 
-use super::door::Door;
-use super::model::{Model, NOBODY, Owner, PoolOf};
+use super::faulty_store::FaultyStore;
+use super::model::{Model, NOBODY, Owner, PoolKind};
 
 impl Model {
-    fn create_pool(&mut self, of: &PoolOf) -> PoolId {
+    fn create_pool(&mut self, of: &PoolKind) -> PoolId {
         let found = self.pools.iter().find(|(_, other)| *other == of);
         let id = found.map_or(self.pools.len() as u64 + 1, |(id, _)| *id);
         self.pools.entry(id).or_insert_with(|| of.clone());
@@ -38,24 +38,30 @@ impl Model {
             .map(|demand| self.share_of(node, demand, now));
         let shares = shares.collect();
         let mine = self.binds.iter().filter(|(_, owner)| **owner == node.get());
-        let is_wished = |name: &str| demands.iter().any(|demand| demand.carrier == name);
+        let is_demanded = |name: &str| demands.iter().any(|demand| demand.carrier == name);
         let left: BTreeSet<String> = mine.map(|((name, _), _)| name.clone()).collect();
         Some(Shared {
             shares,
-            left: left.into_iter().filter(|name| !is_wished(name)).collect(),
-            is_alone: self.others_notes(node, now).next().is_none(),
+            left: left.into_iter().filter(|name| !is_demanded(name)).collect(),
+            is_alone: self.others_statuses(node, now).next().is_none(),
         })
     }
 
     fn share_of(&mut self, node: NodeId, demand: &BindDemand, now: Timestamp) -> BindShare {
         let lives = |id: u64| id == node.get() || self.nodes.get(&id).is_some_and(|at| *at >= now);
-        let wishers = self
+        let demanding_nodes = self
             .demands
             .iter()
             .filter(|(name, _)| *name == demand.carrier);
-        let wishers: Vec<u64> = wishers.map(|(_, id)| *id).filter(|id| lives(*id)).collect();
-        let before = wishers.iter().filter(|id| **id < node.get()).count();
-        let share = fair_share(demand.total, before, wishers.len());
+        let demanding_nodes: Vec<u64> = demanding_nodes
+            .map(|(_, id)| *id)
+            .filter(|id| lives(*id))
+            .collect();
+        let before = demanding_nodes
+            .iter()
+            .filter(|id| **id < node.get())
+            .count();
+        let share = fair_share(demand.total, before, demanding_nodes.len());
         let of_carrier = self.binds.iter_mut();
         let of_carrier = of_carrier.filter(|((name, _), _)| *name == demand.carrier);
         let mut held = 0;
@@ -73,42 +79,42 @@ impl Model {
                 held += 1;
             }
         }
-        let mut others = self.others_notes(node, now);
+        let mut others = self.others_statuses(node, now);
         let is_up_elsewhere = others.any(|(name, is_up)| name == demand.carrier && is_up);
         drop(others);
         BindShare {
             held,
             surplus: 0,
             share,
-            pool: self.create_pool(&PoolOf::Carrier(demand.carrier.clone())),
+            pool: self.create_pool(&PoolKind::Carrier(demand.carrier.clone())),
             is_up_elsewhere,
         }
     }
 
-    /// What living nodes but this one noted.
-    fn others_notes(&self, node: NodeId, now: Timestamp) -> impl Iterator<Item = (&str, bool)> {
-        let notes = self.living_notes(now);
-        notes.filter_map(move |(id, name, is_up)| (id != node.get()).then_some((name, is_up)))
+    /// What other living nodes reported about carriers.
+    fn others_statuses(&self, node: NodeId, now: Timestamp) -> impl Iterator<Item = (&str, bool)> {
+        let statuses = self.living_statuses(now);
+        statuses.filter_map(move |(id, name, is_up)| (id != node.get()).then_some((name, is_up)))
     }
 
-    fn living_notes(&self, now: Timestamp) -> impl Iterator<Item = (u64, &str, bool)> {
+    fn living_statuses(&self, now: Timestamp) -> impl Iterator<Item = (u64, &str, bool)> {
         let lives = move |id: &u64| self.nodes.get(id).is_some_and(|until| *until >= now);
-        let notes = self.notes.iter().filter(move |((id, _), _)| lives(id));
-        notes.map(|((id, name), is_up)| (*id, name.as_str(), *is_up))
+        let statuses = self.statuses.iter().filter(move |((id, _), _)| lives(id));
+        statuses.map(|((id, name), is_up)| (*id, name.as_str(), *is_up))
     }
 
-    pub(super) fn note_carriers(&mut self, node: NodeId, notes: &[CarrierStatus]) {
+    pub(super) fn replace_carrier_statuses(&mut self, node: NodeId, statuses: &[CarrierStatus]) {
         if self.is_known(node) {
-            self.notes.retain(|(id, _), _| *id != node.get());
-            let states = notes.iter().map(|one| {
+            self.statuses.retain(|(id, _), _| *id != node.get());
+            let states = statuses.iter().map(|one| {
                 let key = (node.get(), one.name.clone());
                 (key, one.state.health != Health::Down)
             });
-            self.notes.extend(states);
+            self.statuses.extend(states);
         }
     }
 
-    fn give_up_binds(&mut self, node: NodeId, carrier: &str, keep: u16) {
+    fn release_binds(&mut self, node: NodeId, carrier: &str, keep: u16) {
         let mine = self.binds.iter_mut();
         let mine = mine.filter(|((name, _), owner)| name == carrier && **owner == node.get());
         for (_, owner) in mine.skip(usize::from(keep)) {
@@ -117,29 +123,29 @@ impl Model {
     }
 
     fn release_pools(&mut self, node: NodeId, known: &[String], limit: u32, now: Timestamp) -> u64 {
-        let is_alone = self.others_notes(node, now).next().is_none();
-        let is_noted = |carrier: &str| {
-            let mut notes = self.living_notes(now);
-            notes.any(|(_, name, _)| name == carrier)
+        let is_alone = self.others_statuses(node, now).next().is_none();
+        let is_known = |carrier: &str| {
+            let mut reported = self.living_statuses(now);
+            reported.any(|(_, name, _)| name == carrier)
         };
         let is_up = |carrier: &str| {
-            let mut notes = self.living_notes(now);
-            notes.any(|(_, name, is_up)| name == carrier && is_up)
+            let mut statuses = self.living_statuses(now);
+            statuses.any(|(_, name, is_up)| name == carrier && is_up)
         };
-        let is_idle = |of: &PoolOf| match of {
-            PoolOf::Carrier(carrier) => is_alone || !is_up(carrier),
-            PoolOf::Route(carriers) => carriers
+        let is_idle = |of: &PoolKind| match of {
+            PoolKind::Carrier(carrier) => is_alone || !is_up(carrier),
+            PoolKind::Route(carriers) => carriers
                 .iter()
-                .any(|name| !known.contains(name) && !is_noted(name)),
+                .any(|name| !known.contains(name) && !is_known(name)),
         };
         let idle = self.pools.iter().filter(|(_, of)| is_idle(of));
         let idle: Vec<u64> = idle.map(|(id, _)| *id).collect();
         let mut released = 0;
         for pool in idle {
             let waiting = self.queue.values_mut();
-            let waiting = waiting.filter(|place| place.owner == Owner::Pool(pool));
-            for place in waiting.take(limit as usize) {
-                place.owner = Owner::Node(NOBODY);
+            let waiting = waiting.filter(|entry| entry.owner == Owner::Pool(pool));
+            for entry in waiting.take(limit as usize) {
+                entry.owner = Owner::Node(NOBODY);
                 released += 1;
             }
         }
@@ -148,14 +154,14 @@ impl Model {
 
     fn list_route_pools(&mut self, wanted: &[Vec<String>]) -> Vec<RoutePool> {
         for route in wanted {
-            self.create_pool(&PoolOf::Route(route.clone()));
+            self.create_pool(&PoolKind::Route(route.clone()));
         }
-        let route = |(id, of): (&u64, &PoolOf)| match of {
-            PoolOf::Route(carriers) => Some(RoutePool {
+        let route = |(id, of): (&u64, &PoolKind)| match of {
+            PoolKind::Route(carriers) => Some(RoutePool {
                 id: PoolId::new(*id).expect("counted from 1"),
                 carriers: carriers.clone(),
             }),
-            PoolOf::Carrier(_) => None,
+            PoolKind::Carrier(_) => None,
         };
         self.pools.iter().filter_map(route).collect()
     }
@@ -167,11 +173,11 @@ impl Model {
         limit: u32,
     ) -> Option<PoolCursor> {
         let is_in = |owner: Owner| owner == Owner::Pool(pool.get());
-        let waiting = self.queue.iter().filter(|(_, place)| is_in(place.owner));
+        let waiting = self.queue.iter().filter(|(_, entry)| is_in(entry.owner));
         let mut waiting: Vec<PoolCursor> = waiting
-            .map(|(id, place)| {
+            .map(|(id, entry)| {
                 let queued = &self.messages[id].queued;
-                (queued.priority.lane(), place.due_at, queued.id)
+                (queued.priority.lane(), entry.due_at, queued.id)
             })
             .filter(|cursor| Some(*cursor) > after)
             .collect();
@@ -185,7 +191,7 @@ impl Model {
 }
 
 #[async_trait]
-impl BindStore for Door {
+impl BindStore for FaultyStore {
     async fn share_binds(
         &self,
         node: NodeId,
@@ -196,14 +202,14 @@ impl BindStore for Door {
         self.call("share", share).await
     }
 
-    async fn give_up_binds(
+    async fn release_binds(
         &self,
         node: NodeId,
         carrier: &str,
         keep: u16,
     ) -> Result<(), StoreError> {
         let carrier = carrier.to_owned();
-        let give_up = move |model: &mut Model, _| model.give_up_binds(node, &carrier, keep);
+        let give_up = move |model: &mut Model, _| model.release_binds(node, &carrier, keep);
         self.call("give up binds", give_up).await
     }
 

@@ -1,4 +1,4 @@
-//! What must hold when everything has come to rest.
+//! What must hold when a run has finished.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use domain::delivery::report_payload;
 use domain::message::AcceptedMessages;
 use jiff::SignedDuration;
 
-use super::world::State;
+use super::environment::State;
 
-/// How late a scheduled message may be, once nothing goes wrong any more.
-const LATEST: SignedDuration = SignedDuration::from_secs(2);
+/// How late a scheduled message may be after the faults have stopped.
+const MAX_LATENESS: SignedDuration = SignedDuration::from_secs(2);
 
-/// What a caller knows of one of its submissions.
+/// A request and what its caller knows about it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Order {
-    /// What it was answered with; `None` where it never got an answer and did not ask again.
+pub(super) struct SentRequest {
+    /// `None` if the caller got no answer and did not repeat the request.
     pub(super) answer: Option<AcceptedMessages>,
-    /// Its idempotency key.
+    /// The idempotency key.
     pub(super) key: Option<[u8; 32]>,
 }
 
-/// Every breach that is found.
-pub(super) fn check(state: &State, orders: &[Order], healed_at: Timestamp) -> Vec<String> {
+/// Every rule that was broken.
+pub(super) fn check(state: &State, requests: &[SentRequest], healed_at: Timestamp) -> Vec<String> {
     let mut breaches = Vec::new();
-    answers(state, orders, &mut breaches);
+    answers(state, requests, &mut breaches);
     ends(state, &mut breaches);
     reports(state, &mut breaches);
     money(state, &mut breaches);
@@ -32,17 +32,19 @@ pub(super) fn check(state: &State, orders: &[Order], healed_at: Timestamp) -> Ve
     breaches
 }
 
-/// Every ID that was answered exists; a key stands for one submission, and its answer is always the same.
-fn answers(state: &State, orders: &[Order], breaches: &mut Vec<String>) {
+/// Every ID in an answer exists. One key creates one submission, and its answer is always the same.
+fn answers(state: &State, requests: &[SentRequest], breaches: &mut Vec<String>) {
     let mut by_key: BTreeMap<[u8; 32], AcceptedMessages> = BTreeMap::new();
-    for order in orders {
-        let Some(answer) = order.answer else { continue };
+    for request in requests {
+        let Some(answer) = request.answer else {
+            continue;
+        };
         for id in answer.ids() {
             if !state.model.messages.contains_key(&id) {
                 breaches.push(format!("{id} was answered and is not stored"));
             }
         }
-        if let Some(key) = order.key {
+        if let Some(key) = request.key {
             let first = *by_key.entry(key).or_insert(answer);
             if first != answer {
                 breaches.push(format!("one key, two answers: {first:?} and {answer:?}"));
@@ -55,7 +57,10 @@ fn answers(state: &State, orders: &[Order], breaches: &mut Vec<String>) {
         .values()
         .map(|receipt| receipt.messages as usize)
         .sum();
-    let unkeyed = orders.iter().filter(|order| order.key.is_none()).count();
+    let unkeyed = requests
+        .iter()
+        .filter(|request| request.key.is_none())
+        .count();
     let stored = state.model.messages.len();
     if stored > keyed + unkeyed {
         breaches.push(format!(
@@ -64,7 +69,7 @@ fn answers(state: &State, orders: &[Order], breaches: &mut Vec<String>) {
     }
 }
 
-/// Every message ended, once.
+/// Every message ended exactly once.
 fn ends(state: &State, breaches: &mut Vec<String>) {
     for (id, row) in &state.model.messages {
         match (row.ended, row.ends) {
@@ -77,28 +82,34 @@ fn ends(state: &State, breaches: &mut Vec<String>) {
     }
 }
 
-/// Whoever asked for a report got it, and every report tells how the message ended.
+/// Every requested report was received, and every report has the right outcome.
 fn reports(state: &State, breaches: &mut Vec<String>) {
     for (id, row) in &state.model.messages {
-        let told = state.told.get(id).map(Vec::as_slice).unwrap_or_default();
-        if row.dlr_url.is_some() && told.is_empty() {
-            breaches.push(format!("nobody was told of {id}"));
+        let reports = state
+            .received_reports
+            .get(id)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        if row.dlr_url.is_some() && reports.is_empty() {
+            breaches.push(format!("no report about {id} was received"));
         }
         let Some(outcome) = row.ended else { continue };
         let expected = report_payload(row.queued.id, outcome, None);
-        if let Some(wrong) = told.iter().find(|payload| **payload != expected) {
-            breaches.push(format!("{id} ended as {expected}, but {wrong} was told"));
+        if let Some(wrong) = reports.iter().find(|payload| **payload != expected) {
+            breaches.push(format!(
+                "{id} ended as {expected}, but the report was {wrong}"
+            ));
         }
     }
     for (id, report) in &state.model.reports {
         if !report.is_done {
-            let place = state.model.report_queue.get(id);
-            breaches.push(format!("report {id} was never settled: {place:?}"));
+            let entry = state.model.report_queue.get(id);
+            breaches.push(format!("report {id} was never settled: {entry:?}"));
         }
     }
 }
 
-/// The ledger, the messages and the balance say the same.
+/// The ledger, the messages and the balance agree.
 fn money(state: &State, breaches: &mut Vec<String>) {
     let paid = |row: &super::model::Row| if row.refunded { 0 } else { -row.price };
     let messages: i64 = state.model.messages.values().map(paid).sum();
@@ -111,7 +122,8 @@ fn money(state: &State, breaches: &mut Vec<String>) {
     }
 }
 
-/// Nothing is sent early; again only after its node was given up; and in time once nothing goes wrong any more.
+/// No message is sent early, nothing is sent again unless its node was considered dead, and messages are sent on time
+/// after the faults have stopped.
 fn submits(state: &State, healed_at: Timestamp, breaches: &mut Vec<String>) {
     for (id, times) in &state.submits {
         let Some(row) = state.model.messages.get(id) else {
@@ -129,7 +141,7 @@ fn submits(state: &State, healed_at: Timestamp, breaches: &mut Vec<String>) {
                 times.len()
             ));
         }
-        if row.due_at >= healed_at && times[0].duration_since(row.due_at) > LATEST {
+        if row.due_at >= healed_at && times[0].duration_since(row.due_at) > MAX_LATENESS {
             breaches.push(format!(
                 "{id} was sent late: {} for {}",
                 times[0], row.due_at
@@ -144,7 +156,7 @@ mod tests {
     use super::super::model::Model;
     use super::*;
 
-    /// A change to what was left, as a defect would have left it; and what is said of it.
+    /// A name, a change that a defect could have made to the final state, and a part of the expected breach.
     type Defect = (&'static str, fn(&mut State, u64), &'static str);
 
     fn model(state: &mut State) -> &mut Model {
@@ -172,14 +184,20 @@ mod tests {
         (
             "a report is lost",
             |state, id| {
-                state.told.remove(&id);
+                state.received_reports.remove(&id);
             },
-            "nobody was told of",
+            "no report about",
         ),
         (
-            "a report tells another end",
-            |state, id| state.told.entry(id).or_default().push("{}".to_owned()),
-            "but {} was told",
+            "a report has the wrong outcome",
+            |state, id| {
+                state
+                    .received_reports
+                    .entry(id)
+                    .or_default()
+                    .push("{}".to_owned());
+            },
+            "but the report was {}",
         ),
         (
             "a report is never settled",
@@ -227,7 +245,7 @@ mod tests {
             "was sent late",
         ),
         (
-            "what is not stored is sent",
+            "a message is sent that is not stored",
             |state, _| {
                 state.submits.insert(u64::MAX, Vec::new());
             },
@@ -238,27 +256,32 @@ mod tests {
     #[test]
     fn every_kind_of_breach_is_found() {
         for (name, spoil, expected) in DEFECTS {
-            let run = Run::of(3, false);
+            let run = Run::simulate(3, false);
             assert_eq!(run.breaches(), [] as [&str; 0], "{name}: before");
-            let told_of = {
-                let state = run.world.state();
-                let told = |id: &u64| state.told.contains_key(id);
-                // One of the last, so that it could be late.
-                let id = state.submits.keys().rev().find(|id| told(id)).copied();
+            let reported = {
+                let state = run.env.state();
+                let is_reported = |id: &u64| state.received_reports.contains_key(id);
+                // One of the last requests, so that it can be late.
+                let id = state
+                    .submits
+                    .keys()
+                    .rev()
+                    .find(|id| is_reported(id))
+                    .copied();
                 id.expect("a message that was sent and reported")
             };
-            spoil(&mut run.world.state(), told_of);
+            spoil(&mut run.env.state(), reported);
             let answer = AcceptedMessages {
-                first: domain::MessageId::new(told_of).expect("an ID"),
+                first: domain::MessageId::new(reported).expect("an ID"),
                 messages: 1,
                 parts: 1,
             };
-            let answered = [Order {
+            let answered = [SentRequest {
                 answer: Some(answer),
                 key: None,
             }];
-            let orders = [run.orders.as_slice(), &answered].concat();
-            let found = check(&run.world.state(), &orders, Timestamp::MIN);
+            let requests = [run.requests.as_slice(), &answered].concat();
+            let found = check(&run.env.state(), &requests, Timestamp::MIN);
             let is_found = found.iter().any(|breach| breach.contains(expected));
             assert!(is_found, "{name}: {found:?}");
         }
@@ -266,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_key_has_one_answer() {
-        let run = Run::of(3, false);
+        let run = Run::simulate(3, false);
         let answer = |first| {
             Some(AcceptedMessages {
                 first: domain::MessageId::new(first).expect("an ID"),
@@ -274,11 +297,11 @@ mod tests {
                 parts: 1,
             })
         };
-        let orders = [1, 2].map(|first| Order {
+        let requests = [1, 2].map(|first| SentRequest {
             answer: answer(first),
             key: Some([7; 32]),
         });
-        let found = check(&run.world.state(), &orders, run.healed_at);
+        let found = check(&run.env.state(), &requests, run.healed_at);
         let is_found = found.iter().any(|breach| breach.contains("two answers"));
         assert!(is_found, "{found:?}");
     }

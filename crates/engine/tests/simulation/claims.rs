@@ -1,4 +1,4 @@
-//! Claims of messages: what is due and nobody's, and what waits in pools.
+//! Claiming messages: due ones that no node holds, and those in pools.
 
 use domain::delivery::{Claim, QueuedMessage};
 use domain::ports::{Claimed, PoolClaim};
@@ -52,13 +52,13 @@ impl Model {
     }
 
     fn claim(&mut self, node: NodeId, id: u64, pool: Option<PoolId>) -> QueuedMessage {
-        let place = self.queue.get_mut(&id).expect("queued");
-        place.owner = Owner::Node(node.get());
-        place.attempt += 1;
+        let entry = self.queue.get_mut(&id).expect("queued");
+        entry.owner = Owner::Node(node.get());
+        entry.attempt += 1;
         QueuedMessage {
             claim: Claim {
-                due_at: place.due_at,
-                attempt: place.attempt,
+                due_at: entry.due_at,
+                attempt: entry.attempt,
             },
             pool,
             ..self.messages[&id].queued.clone()

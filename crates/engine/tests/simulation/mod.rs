@@ -1,28 +1,28 @@
-//! The way of a message, from acceptance to report, with chance and time in our hands.
+//! Simulates messages from acceptance to delivery report, with random faults and a simulated clock.
 //!
-//! Three nodes run the real engine in one thread, on a clock that jumps to the next event. Around them stand a store in
-//! memory that keeps the promises of the ports ([`model`]), a network and a receiver. A seed decides when a call is slow,
-//! refused, done without an answer or done only later, when a task panics, when a node dies, stops for a while or comes back, when the store,
-//! the network or the receiver is away. When all is well again and everything has come to rest, the [`checker`] looks at
-//! what is left. A seed gives the same run every time, so what failed once can be looked at:
+//! Three nodes run the real engine in one thread, on a clock that jumps to the next event. They use a store in memory
+//! that behaves as the ports specify ([`model`]), simulated networks and a receiver. A seed decides when a call is
+//! slow, is refused, loses its answer or is executed late; when a task panics; when a node dies, pauses or restarts;
+//! and when the store, a network or the receiver is down. When the faults have stopped and all queues are empty, the
+//! [`checker`] examines what is left. A seed always gives the same run, so a failure can be replayed:
 //!
 //! ```text
 //! SIMULATION_SEED=17 cargo test -p engine simulation -- --nocapture    replays one, event by event
-//! SIMULATION_SEEDS=10000 cargo test -p engine --release simulation -- --nocapture    runs many, and says how fast
+//! SIMULATION_SEEDS=10000 cargo test -p engine --release simulation -- --nocapture    runs many, and prints the rate
 //! ```
 
 mod binds;
 mod checker;
 mod claims;
-mod dice;
-mod door;
-mod life;
+mod environment;
+mod faulty_store;
+mod liveness;
 mod model;
+mod network;
 mod node;
-mod outside;
 mod reports;
+mod rng;
 mod unused;
-mod world;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,32 +34,32 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::sending::submit::Checked;
-use checker::{Order, check};
+use checker::{SentRequest, check};
+use environment::{Environment, FaultRates};
+use network::Sinks;
 use node::Slot;
-use outside::Sinks;
-use world::{Troubles, World};
 
-/// How many seeds are tried when nobody says otherwise.
+/// How many seeds are run by default.
 const SEEDS: u64 = 150;
 const NODES: usize = 3;
-/// For so long orders come in and things go wrong.
-const LOAD: Duration = Duration::from_secs(40);
-/// After so long the last node is back and sure of itself, and what the store does late is done.
+/// How long requests arrive and faults happen.
+const LOAD_DURATION: Duration = Duration::from_secs(40);
+/// After this time, the last node is back and has renewed its heartbeat, and the store has executed its late calls.
 const RECOVERY: Duration = Duration::from_mins(1);
-/// Orders that are scheduled once all is well.
-const LAST_ORDERS: u64 = 3;
-/// By then everything must have come to rest.
-const REST: Duration = Duration::from_hours(3);
+/// How many requests are made after the faults have stopped.
+const LAST_REQUESTS: u64 = 3;
+/// All queues must be empty after this time.
+const DRAIN_TIMEOUT: Duration = Duration::from_hours(3);
 
-/// A run, when it has come to rest.
+/// A finished run.
 struct Run {
-    world: Arc<World>,
-    orders: Vec<Order>,
+    env: Arc<Environment>,
+    requests: Vec<SentRequest>,
     healed_at: Timestamp,
 }
 
 impl Run {
-    fn of(seed: u64, is_traced: bool) -> Self {
+    fn simulate(seed: u64, is_traced: bool) -> Self {
         crate::entropy::repeat(seed);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -70,104 +70,106 @@ impl Run {
     }
 
     fn breaches(&self) -> Vec<String> {
-        check(&self.world.state(), &self.orders, self.healed_at)
+        check(&self.env.state(), &self.requests, self.healed_at)
     }
 }
 
 async fn run(seed: u64, is_traced: bool) -> Run {
-    let world = World::new(seed, is_traced);
+    let env = Environment::new(seed, is_traced);
     let sinks = Arc::new(Sinks::default());
     let slots: [Arc<Slot>; NODES] = Default::default();
     for slot in &slots {
-        tokio::spawn(slot.clone().keep(world.clone(), sinks.clone()));
+        tokio::spawn(slot.clone().run(env.clone(), sinks.clone()));
     }
-    let orders = Arc::new(Mutex::new(Vec::new()));
-    // Now and then far more than the nodes have room for.
-    let many = [1, 1, 1, 6][usize::try_from(seed % 4).expect("small")];
-    let count = 5 + world.state().dice.below(35 * many);
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    // Every fourth seed sends far more than the nodes have capacity for.
+    let load_factor = [1, 1, 1, 6][usize::try_from(seed % 4).expect("small")];
+    let count = 5 + env.state().rng.below(35 * load_factor);
     let mut callers = Vec::new();
     for number in 0..count {
-        let after = world.pause(0, 40_000);
-        let caller = order(world.clone(), slots.clone(), orders.clone(), number, after);
+        let after = env.pause(0, 40_000);
+        let caller = send_request(env.clone(), slots.clone(), requests.clone(), number, after);
         callers.push(tokio::spawn(caller));
     }
-    trouble(&world, &slots).await;
+    inject_faults(&env, &slots).await;
     tokio::time::sleep(RECOVERY).await;
-    let healed_at = world.now();
-    for number in count..count + LAST_ORDERS {
-        let after = world.pause(0, 3_000);
-        let caller = order(world.clone(), slots.clone(), orders.clone(), number, after);
+    let healed_at = env.now();
+    for number in count..count + LAST_REQUESTS {
+        let after = env.pause(0, 3_000);
+        let caller = send_request(env.clone(), slots.clone(), requests.clone(), number, after);
         callers.push(tokio::spawn(caller));
     }
-    // Whoever has no answer by then never gets one.
-    tokio::time::timeout(REST, all(callers)).await.ok();
-    rest(&world).await;
-    let orders = orders.lock().expect("no holder panics").clone();
+    // A caller without an answer by then never gets one.
+    tokio::time::timeout(DRAIN_TIMEOUT, join_all(callers))
+        .await
+        .ok();
+    wait_until_idle(&env).await;
+    let requests = requests.lock().expect("no holder panics").clone();
     Run {
-        world,
-        orders,
+        env,
+        requests,
         healed_at,
     }
 }
 
-async fn all(callers: Vec<tokio::task::JoinHandle<()>>) {
+async fn join_all(callers: Vec<tokio::task::JoinHandle<()>>) {
     for caller in callers {
         caller.await.expect("no caller panics");
     }
 }
 
-/// Lets things go wrong for a while, then heals all.
-async fn trouble(world: &Arc<World>, slots: &[Arc<Slot>; NODES]) {
-    let end = Instant::now() + LOAD;
+/// Injects random faults for [`LOAD_DURATION`], then stops them all.
+async fn inject_faults(env: &Arc<Environment>, slots: &[Arc<Slot>; NODES]) {
+    let end = Instant::now() + LOAD_DURATION;
     loop {
-        tokio::time::sleep(world.pause(500, 12_000)).await;
+        tokio::time::sleep(env.pause(500, 12_000)).await;
         if Instant::now() >= end {
             break;
         }
-        let (kind, place, time) = {
-            let dice = &mut world.state().dice;
-            let place = usize::try_from(dice.below(NODES as u64)).expect("small");
-            (dice.below(8), place, dice.between(100, 25_000))
+        let (kind, index, time) = {
+            let rng = &mut env.state().rng;
+            let index = usize::try_from(rng.below(NODES as u64)).expect("small");
+            (rng.below(8), index, rng.between(100, 25_000))
         };
         let until = (Instant::now() + time).min(end);
         match kind {
             0 | 1 => {
-                world.note(format_args!("slot {place} is killed"));
-                slots[place].kill();
+                env.log(format_args!("slot {index} is killed"));
+                slots[index].kill();
             }
             2 => {
-                world.note(format_args!("slot {place} stops for {time:?}"));
-                slots[place].stop_for(time);
+                env.log(format_args!("slot {index} pauses for {time:?}"));
+                slots[index].pause_for(time);
             }
             3 => {
-                world.note(format_args!("the store is away for {time:?}"));
-                world.state().store_away_until = until;
+                env.log(format_args!("the store is down for {time:?}"));
+                env.state().store_down_until = until;
             }
-            4 => world.state().network_down_until = [until; 2],
-            5 => world.state().network_down_until[0] = until,
+            4 => env.state().network_down_until = [until; 2],
+            5 => env.state().network_down_until[0] = until,
             6 => {
-                world.note("the store hands out IDs again");
-                world.state().model.forget_ids(20_000);
+                env.log("the store reserves the same IDs again");
+                env.state().model.forget_ids(20_000);
             }
-            _ => world.state().receiver_down_until = until,
+            _ => env.state().receiver_down_until = until,
         }
     }
-    world.note("all is well");
-    world.state().troubles = Troubles::NONE;
+    env.log("the faults have stopped");
+    env.state().fault_rates = FaultRates::NONE;
 }
 
-/// Waits until nothing is left to do.
-async fn rest(world: &World) {
-    let end = Instant::now() + REST;
+/// Waits until all queues are empty.
+async fn wait_until_idle(env: &Environment) {
+    let end = Instant::now() + DRAIN_TIMEOUT;
     while Instant::now() < end {
         let is_done = {
-            let model = &world.state().model;
+            let model = &env.state().model;
             model.queue.is_empty() && model.report_queue.is_empty()
         };
         if is_done {
-            // What was done late is done by now, and had nothing left to do.
+            // Late calls may still add to the queues.
             tokio::time::sleep(RECOVERY).await;
-            let model = &world.state().model;
+            let model = &env.state().model;
             if model.queue.is_empty() && model.report_queue.is_empty() {
                 return;
             }
@@ -176,33 +178,32 @@ async fn rest(world: &World) {
     }
 }
 
-/// One order: with a key it is repeated until it is answered, without one a caller cannot do that.
-async fn order(
-    world: Arc<World>,
+/// Sends one request. With an idempotency key it is repeated until it is answered; without one, that is not safe.
+async fn send_request(
+    env: Arc<Environment>,
     slots: [Arc<Slot>; NODES],
-    orders: Arc<Mutex<Vec<Order>>>,
+    requests: Arc<Mutex<Vec<SentRequest>>>,
     number: u64,
     after: Duration,
 ) {
     tokio::time::sleep(after).await;
-    let request = request(&world, number);
+    let request = random_request(&env, number);
     let key = request.idempotency.map(|claim| claim.key);
     loop {
-        let place = world.state().dice.below(NODES as u64);
-        let slot = &slots[usize::try_from(place).expect("small")];
+        let index = env.state().rng.below(NODES as u64);
+        let slot = &slots[usize::try_from(index).expect("small")];
         let mut request = request.clone();
-        request.checked.accepted_at = world.now();
+        request.checked.accepted_at = env.now();
         let answer = slot.submit(request).await;
-        world.note(format_args!("order {number}: {answer:?}"));
+        env.log(format_args!("request {number}: {answer:?}"));
         if answer.is_some() || key.is_none() {
-            let order = Order { answer, key };
-            return orders.lock().expect("no holder panics").push(order);
+            let sent = SentRequest { answer, key };
+            return requests.lock().expect("no holder panics").push(sent);
         }
-        tokio::time::sleep(world.pause(200, 2_000)).await;
+        tokio::time::sleep(env.pause(200, 2_000)).await;
     }
 }
 
-/// What a caller asks for.
 #[derive(Clone)]
 struct Request {
     checked: Checked,
@@ -210,17 +211,17 @@ struct Request {
     idempotency: Option<IdempotencyClaim>,
 }
 
-fn request(world: &World, number: u64) -> Request {
-    let now = world.now();
-    let mut state = world.state();
-    let dice = &mut state.dice;
-    let later = SignedDuration::try_from(dice.between(2_000, 30_000)).expect("small");
-    let send = if dice.per_mille(400) {
+fn random_request(env: &Environment, number: u64) -> Request {
+    let now = env.now();
+    let mut state = env.state();
+    let rng = &mut state.rng;
+    let later = SignedDuration::try_from(rng.between(2_000, 30_000)).expect("small");
+    let send = if rng.per_mille(400) {
         SendTime::At(now + later)
     } else {
         SendTime::Now
     };
-    let idempotency = dice.per_mille(500).then(|| {
+    let idempotency = rng.per_mille(500).then(|| {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&number.to_le_bytes());
         IdempotencyClaim {
@@ -229,12 +230,12 @@ fn request(world: &World, number: u64) -> Request {
             expires_at: now + SignedDuration::from_hours(24),
         }
     });
-    let url = dice
+    let url = rng
         .per_mille(700)
         .then(|| CallbackUrl::parse("https://example.com/reports").expect("an address"));
-    let parts = 1 + u8::try_from(dice.below(3)).expect("small");
-    let priority = Priority::ALL[usize::try_from(dice.below(3)).expect("small")];
-    let account = AccountId::new(1 + dice.below(3)).expect("not zero");
+    let parts = 1 + u8::try_from(rng.below(3)).expect("small");
+    let priority = Priority::ALL[usize::try_from(rng.below(3)).expect("small")];
+    let account = AccountId::new(1 + rng.below(3)).expect("not zero");
     let checked = Checked {
         account,
         channel: Channel::Sms,
@@ -269,10 +270,10 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn messages_survive_whatever_a_seed_brings() {
+fn no_message_is_lost_or_duplicated_with_random_faults() {
     if let Some(seed) = setting("SIMULATION_SEED") {
-        let run = Run::of(seed, true);
-        for event in run.world.trace() {
+        let run = Run::simulate(seed, true);
+        for event in run.env.trace() {
             println!("{event}");
         }
         let breaches = run.breaches();
@@ -288,7 +289,7 @@ fn messages_survive_whatever_a_seed_brings() {
             let failed = &failed;
             scope.spawn(move || {
                 for seed in (worker..seeds).step_by(usize::try_from(workers).expect("few")) {
-                    let breaches = Run::of(seed, false).breaches();
+                    let breaches = Run::simulate(seed, false).breaches();
                     if !breaches.is_empty() {
                         let mut failed = failed.lock().expect("no holder panics");
                         failed.push((seed, breaches.join("\n  ")));
@@ -298,11 +299,11 @@ fn messages_survive_whatever_a_seed_brings() {
         }
     });
     let took_ms = began.elapsed().as_millis().max(1);
-    let a_minute = u128::from(seeds) * 60_000 / took_ms;
-    println!("{seeds} seeds, {a_minute} a minute");
+    let per_minute = u128::from(seeds) * 60_000 / took_ms;
+    println!("{seeds} seeds, {per_minute} a minute");
     let mut failed = failed.into_inner().expect("no holder panicked");
     failed.sort();
-    let told: Vec<String> = failed
+    let details: Vec<String> = failed
         .iter()
         .take(10)
         .map(|(seed, breaches)| format!("SIMULATION_SEED={seed}\n  {breaches}"))
@@ -311,15 +312,19 @@ fn messages_survive_whatever_a_seed_brings() {
     assert!(
         count == 0,
         "{count} of {seeds} seeds failed:\n{}",
-        told.join("\n")
+        details.join("\n")
     );
 }
 
 #[test]
 fn a_seed_gives_the_same_run_every_time() {
     for seed in 0..5 {
-        let first = Run::of(seed, false).world.fingerprint();
-        assert_eq!(Run::of(seed, false).world.fingerprint(), first, "{seed}");
-        assert_ne!(Run::of(seed + 100, false).world.fingerprint(), first);
+        let first = Run::simulate(seed, false).env.fingerprint();
+        assert_eq!(
+            Run::simulate(seed, false).env.fingerprint(),
+            first,
+            "{seed}"
+        );
+        assert_ne!(Run::simulate(seed + 100, false).env.fingerprint(), first);
     }
 }

@@ -1,7 +1,7 @@
-//! A store in memory that keeps the promises of the ports, for one thread and a clock that is turned by hand.
+//! A store in memory that behaves as the ports specify, for one thread and a simulated clock.
 //!
-//! It is as short as the promises allow, so that it can be read against them. The suite that both databases pass is
-//! what says that they keep the same.
+//! It is as short as possible, so that it can be compared with the ports. The tests of the store crate show that both
+//! databases behave the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,9 @@ use domain::message::{AcceptedMessages, Holder, SendTime, Submission};
 use domain::ports::{Accepted, ClaimedRow, Ended, Matched, Settled};
 use domain::{AccountId, CallbackUrl, Channel, MessageId, NodeId, ReceiverId, Timestamp};
 
-/// What nobody holds.
+/// The owner of rows that no node holds.
 pub(super) const NOBODY: u64 = 0;
 
-/// A message.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) queued: QueuedMessage,
@@ -23,16 +22,16 @@ pub(super) struct Row {
     pub(super) refunded: bool,
     pub(super) due_at: Timestamp,
     pub(super) ended: Option<Outcome>,
-    /// How often it ended: more than once would be a change of what is final.
+    /// How often it ended. More than once is an error: a final state must not change.
     pub(super) ends: u32,
-    /// How often it was taken from a node that was taken for dead.
+    /// How often it was released because its node was considered dead.
     pub(super) given_up: u32,
     parts_left: Option<usize>,
 }
 
-/// Where a message, or a report, waits.
+/// The queue row of a message or a report.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct QueueEntry {
     pub(super) owner: Owner,
     pub(super) due_at: Timestamp,
     pub(super) attempt: u32,
@@ -43,25 +42,24 @@ pub(super) enum Owner {
     Node(u64),
     Carrier,
     Pool(u64),
-    /// The queue of a receiver of reports.
+    /// A receiver queue.
     Receiver(ReceiverId),
 }
 
-/// Whose messages wait in a pool.
+/// What the messages of a pool wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PoolOf {
+pub(super) enum PoolKind {
     Carrier(String),
     Route(Vec<String>),
 }
 
-/// A part that a carrier named, or a receipt that came before.
+/// A part that a carrier accepted, or a receipt that arrived before the part was stored.
 #[derive(Debug, Clone)]
 struct Transit {
     of: Option<(u64, usize)>,
     outcome: Option<Outcome>,
 }
 
-/// A report.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
     pub(super) message: u64,
@@ -73,28 +71,26 @@ pub(super) struct Report {
     pub(super) is_done: bool,
 }
 
-/// Everything that is stored.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     next_id: u64,
     next_node: u64,
     pub(super) next_report: u64,
     pub(super) nodes: BTreeMap<u64, Timestamp>,
-    /// The routes of pools, and the names of carriers that have one.
-    pub(super) pools: BTreeMap<u64, PoolOf>,
-    /// The binds of carriers, by their number, with the nodes that have them.
+    pub(super) pools: BTreeMap<u64, PoolKind>,
+    /// The node that has each bind of each carrier.
     pub(super) binds: BTreeMap<(String, u16), u64>,
-    /// Carriers that nodes wish for.
+    /// Carriers and the nodes that want binds of them.
     pub(super) demands: BTreeSet<(String, u64)>,
-    /// Whether nodes noted that a carrier takes messages.
-    pub(super) notes: BTreeMap<(u64, String), bool>,
+    /// Whether a carrier is up, as each node reported.
+    pub(super) statuses: BTreeMap<(u64, String), bool>,
     pub(super) messages: BTreeMap<u64, Row>,
-    pub(super) queue: BTreeMap<u64, Place>,
+    pub(super) queue: BTreeMap<u64, QueueEntry>,
     transit: BTreeMap<(String, String), Transit>,
     pub(super) reports: BTreeMap<u64, Report>,
-    pub(super) report_queue: BTreeMap<u64, Place>,
+    pub(super) report_queue: BTreeMap<u64, QueueEntry>,
     pub(super) keys: BTreeMap<[u8; 32], AcceptedMessages>,
-    /// Of all accounts together.
+    /// The sum over all accounts.
     pub(super) balance: i64,
     pub(super) ledger: Vec<i64>,
 }
@@ -106,7 +102,7 @@ impl Model {
         MessageId::new(first).expect("small")
     }
 
-    /// `None`: an ID is taken already, and nothing is stored.
+    /// `None` if an ID is taken already; then nothing is stored.
     pub(super) fn accept(&mut self, batch: &[Submission]) -> Option<Vec<Accepted>> {
         let is_known = |one: &&Submission| {
             let claim = one.idempotency.as_ref();
@@ -120,7 +116,7 @@ impl Model {
         Some(batch.iter().map(|one| self.accept_one(one)).collect())
     }
 
-    /// Forgets that the newest IDs were reserved, as a standby does that is promoted without the newest writes.
+    /// Forgets that the newest IDs were reserved, like a standby that is promoted without the newest writes.
     pub(super) fn forget_ids(&mut self, count: u64) {
         self.next_id = self.next_id.saturating_sub(count);
     }
@@ -132,7 +128,7 @@ impl Model {
             }
             self.keys.insert(claim.key, submission.receipt());
         }
-        self.enter(-submission.cost().micros());
+        self.add_to_ledger(-submission.cost().micros());
         for recipient in &submission.recipients {
             let (owner, attempt) = match submission.holder {
                 Holder::Nobody => (Owner::Node(NOBODY), 0),
@@ -140,7 +136,7 @@ impl Model {
                 Holder::Pool(pool) => (Owner::Pool(pool.get()), 0),
             };
             let id = recipient.id.get();
-            let place = Place {
+            let entry = QueueEntry {
                 owner,
                 due_at: submission.due_at(),
                 attempt,
@@ -160,12 +156,12 @@ impl Model {
                 parts_left: None,
             };
             assert!(self.messages.insert(id, row).is_none(), "an ID given twice");
-            self.queue.insert(id, place);
+            self.queue.insert(id, entry);
         }
         Accepted::Stored
     }
 
-    fn enter(&mut self, amount: i64) {
+    fn add_to_ledger(&mut self, amount: i64) {
         if amount != 0 {
             self.balance += amount;
             self.ledger.push(amount);
@@ -183,38 +179,37 @@ impl Model {
         alive.map(|alive| *alive = until).is_some()
     }
 
-    /// Whether a node was not given up.
     pub(super) fn is_known(&self, node: NodeId) -> bool {
         self.nodes.contains_key(&node.get())
     }
 
-    pub(super) fn give_up_dead(&mut self, node: NodeId, now: Timestamp) -> u64 {
+    pub(super) fn remove_dead_nodes(&mut self, node: NodeId, now: Timestamp) -> u64 {
         self.nodes
             .retain(|id, until| *id == node.get() || *until >= now);
         let nodes = &self.nodes;
         self.demands.retain(|(_, id)| nodes.contains_key(id));
-        self.notes.retain(|(id, _), _| nodes.contains_key(id));
+        self.statuses.retain(|(id, _), _| nodes.contains_key(id));
         for owner in self.binds.values_mut() {
             if !nodes.contains_key(owner) {
                 *owner = NOBODY;
             }
         }
         let is_dead = |owner: Owner| matches!(owner, Owner::Node(id) if id != NOBODY && id != node.get() && !nodes.contains_key(&id));
-        let mut taken = 0;
-        for (id, place) in &mut self.queue {
-            if is_dead(place.owner) {
-                place.owner = Owner::Node(NOBODY);
+        let mut released = 0;
+        for (id, entry) in &mut self.queue {
+            if is_dead(entry.owner) {
+                entry.owner = Owner::Node(NOBODY);
                 self.messages.get_mut(id).expect("queued").given_up += 1;
-                taken += 1;
+                released += 1;
             }
         }
-        for place in self.report_queue.values_mut() {
-            if is_dead(place.owner) {
-                place.owner = Owner::Node(NOBODY);
-                taken += 1;
+        for entry in self.report_queue.values_mut() {
+            if is_dead(entry.owner) {
+                entry.owner = Owner::Node(NOBODY);
+                released += 1;
             }
         }
-        taken
+        released
     }
 
     pub(super) fn list_held(
@@ -228,13 +223,13 @@ impl Model {
         let held = self
             .queue
             .iter()
-            .filter(|(_, place)| place.owner == Owner::Node(node.get()) && place.due_at <= due);
-        let rows = held.map(|(id, place)| ClaimedRow {
+            .filter(|(_, entry)| entry.owner == Owner::Node(node.get()) && entry.due_at <= due);
+        let rows = held.map(|(id, entry)| ClaimedRow {
             id: self.messages[id].queued.id,
             priority: self.messages[id].queued.priority,
             claim: Claim {
-                due_at: place.due_at,
-                attempt: place.attempt,
+                due_at: entry.due_at,
+                attempt: entry.attempt,
             },
         });
         let mut rows: Vec<_> = rows
@@ -248,18 +243,18 @@ impl Model {
     pub(super) fn release_held(&mut self, node: NodeId, rows: &[ClaimedRow]) -> u64 {
         let mut released = 0;
         for row in rows {
-            if let Some(place) = self.held(node, row.id.get(), row.claim) {
-                place.owner = Owner::Node(NOBODY);
+            if let Some(entry) = self.held(node, row.id.get(), row.claim) {
+                entry.owner = Owner::Node(NOBODY);
                 released += 1;
             }
         }
         released
     }
 
-    /// The place of a message, if this very claim holds it.
-    fn held(&mut self, node: NodeId, id: u64, claim: Claim) -> Option<&mut Place> {
-        let place = self.queue.get_mut(&id)?;
-        is_held(place, node, claim).then_some(place)
+    /// The queue entry of a message, if it is held under exactly this claim.
+    fn held(&mut self, node: NodeId, id: u64, claim: Claim) -> Option<&mut QueueEntry> {
+        let entry = self.queue.get_mut(&id)?;
+        is_held(entry, node, claim).then_some(entry)
     }
 
     pub(super) fn settle_sends(
@@ -281,32 +276,32 @@ impl Model {
         now: Timestamp,
     ) -> Settled {
         let id = settlement.id.get();
-        let Some(place) = self.held(node, id, settlement.claim) else {
+        let Some(entry) = self.held(node, id, settlement.claim) else {
             return Settled::Stale;
         };
         let ended = match &settlement.sent {
             SendResult::Later(time) | SendResult::Unknown(time) => {
-                place.owner = Owner::Node(NOBODY);
-                place.due_at = *time;
+                entry.owner = Owner::Node(NOBODY);
+                entry.due_at = *time;
                 None
             }
             SendResult::Retry(time) => {
-                place.owner = Owner::Node(NOBODY);
-                place.due_at = *time;
+                entry.owner = Owner::Node(NOBODY);
+                entry.due_at = *time;
                 self.messages.get_mut(&id).expect("queued").queued.tries += 1;
                 None
             }
             SendResult::Pooled { pool, .. } => {
-                place.owner = Owner::Pool(pool.get());
+                entry.owner = Owner::Pool(pool.get());
                 None
             }
             SendResult::Taken {
                 carrier,
                 references,
             } => {
-                place.owner = Owner::Carrier;
-                place.due_at = settlement.expires_at;
-                self.name_parts(node, id, carrier, references, hold, now)
+                entry.owner = Owner::Carrier;
+                entry.due_at = settlement.expires_at;
+                self.store_references(node, id, carrier, references, hold, now)
             }
             SendResult::Over(outcome)
             | SendResult::Answered { outcome, .. }
@@ -317,7 +312,7 @@ impl Model {
         ended.map_or(Settled::Stored, Settled::Ended)
     }
 
-    fn name_parts(
+    fn store_references(
         &mut self,
         node: NodeId,
         id: u64,
@@ -336,9 +331,9 @@ impl Model {
             };
             self.transit.insert(key, transit);
             if let Some(outcome) = early {
-                let told = self.report_part(node, id, references.len(), outcome, hold, now);
-                if let Matched::Ended(told) = told {
-                    ended = Some(told);
+                let matched = self.report_part(node, id, references.len(), outcome, hold, now);
+                if let Matched::Ended(message) = matched {
+                    ended = Some(message);
                 }
             }
         }
@@ -401,11 +396,11 @@ impl Model {
         hold: bool,
         now: Timestamp,
     ) -> Vec<Ended> {
-        let is_over = |place: &Place| place.owner == Owner::Carrier && place.due_at <= now;
-        let over = self.queue.iter().filter(|(_, place)| is_over(place));
-        let over: Vec<u64> = over.map(|(id, _)| *id).take(limit as usize).collect();
+        let has_expired = |entry: &QueueEntry| entry.owner == Owner::Carrier && entry.due_at <= now;
+        let expired = self.queue.iter().filter(|(_, entry)| has_expired(entry));
+        let expired: Vec<u64> = expired.map(|(id, _)| *id).take(limit as usize).collect();
         let end = |id| self.end(node, id, Outcome::Expired, true, hold, now);
-        over.into_iter().filter_map(end).collect()
+        expired.into_iter().filter_map(end).collect()
     }
 
     pub(super) fn expire_pooled(
@@ -416,14 +411,14 @@ impl Model {
         now: Timestamp,
     ) -> Vec<Ended> {
         let messages = &self.messages;
-        let is_over = |(id, place): &(&u64, &Place)| {
-            matches!(place.owner, Owner::Pool(_)) && messages[*id].queued.expires_at <= now
+        let has_expired = |(id, entry): &(&u64, &QueueEntry)| {
+            matches!(entry.owner, Owner::Pool(_)) && messages[*id].queued.expires_at <= now
         };
-        let over = self.queue.iter().filter(is_over);
-        let over: Vec<u64> = over.map(|(id, _)| *id).take(limit as usize).collect();
+        let expired = self.queue.iter().filter(has_expired);
+        let expired: Vec<u64> = expired.map(|(id, _)| *id).take(limit as usize).collect();
         let outcome = Outcome::Failed(domain::Code::EXPIRED);
         let end = |id| self.end(node, id, outcome, false, hold, now);
-        over.into_iter().filter_map(end).collect()
+        expired.into_iter().filter_map(end).collect()
     }
 
     fn end(
@@ -445,7 +440,7 @@ impl Model {
         if outcome.is_refunded(Channel::Sms, taken) {
             row.refunded = true;
             let price = row.price;
-            self.enter(price);
+            self.add_to_ledger(price);
         }
         let row = &self.messages[&id];
         let report = row.dlr_url.clone().map(|url| Report {
@@ -466,10 +461,10 @@ impl Model {
     }
 }
 
-pub(super) fn is_held(place: &Place, node: NodeId, claim: Claim) -> bool {
-    place.owner == Owner::Node(node.get())
-        && place.due_at == claim.due_at
-        && place.attempt == claim.attempt
+pub(super) fn is_held(entry: &QueueEntry, node: NodeId, claim: Claim) -> bool {
+    entry.owner == Owner::Node(node.get())
+        && entry.due_at == claim.due_at
+        && entry.attempt == claim.attempt
 }
 
 fn queued(submission: &Submission, id: MessageId, to: domain::Msisdn) -> QueuedMessage {

@@ -1,4 +1,4 @@
-//! The nodes: each the real engine, with a world of ours around it.
+//! The nodes: each is the real engine with a simulated store, clock and network.
 
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use numbering::reference::Location;
 use tokio::time::Instant;
 
 use super::Request;
-use super::door::Door;
-use super::life::Life;
-use super::outside::{NETWORKS, Network, Receiver, Sinks};
+use super::environment::{Environment, SimulatedClock};
+use super::faulty_store::FaultyStore;
+use super::liveness::Liveness;
+use super::network::{NETWORKS, Network, Receiver, Sinks};
 use super::unused::Unused;
-use super::world::{World, WorldClock};
 use crate::audit::Audit;
 use crate::batcher::Limits;
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
@@ -25,17 +25,19 @@ use crate::sending::receipts::Receipts;
 use crate::sending::routing::{CarrierFacts, Plan, Routing};
 use crate::sending::submit::{Destination, Intake, RoutedRequest};
 
-/// Messages that a node may hold.
-const HELD: usize = 24;
+/// How many messages a node may hold.
+const MAX_HELD: usize = 24;
+/// How long a caller waits for an answer.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(20);
 const INTAKE: Limits = Limits {
     queue: 100,
     batch: 20,
 };
 
-/// Numbers are not located here; it takes long to read what would locate them, so that is done once.
+/// Read once for all runs, because it takes long.
 static CATALOGUES: LazyLock<Arc<Catalogues>> = LazyLock::new(|| {
     let read = || async {
-        let clock: Arc<dyn Clock> = Arc::new(domain::clock::SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(crate::clock::SystemClock);
         let audit = Audit::new(Arc::new(Unused), clock.clone());
         Catalogues::read(Arc::new(Unused), audit, clock).await
     };
@@ -43,58 +45,57 @@ static CATALOGUES: LazyLock<Arc<Catalogues>> = LazyLock::new(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         runtime.expect("a runtime").block_on(read())
     };
-    // A thread of its own: the first to ask is inside a runtime already.
+    // In a new thread, because the first caller is already inside a runtime.
     let read = std::thread::spawn(read).join();
     Arc::new(
         read.expect("no panic")
-            .expect("what comes with the program"),
+            .expect("the embedded catalogues are valid"),
     )
 });
 
-/// A node that runs.
 struct Running {
-    life: Arc<Life>,
+    liveness: Arc<Liveness>,
     intake: Arc<Intake>,
     routing: Arc<Routing>,
 }
 
-/// A place for a node: when one dies, another is started in it.
+/// Runs one node at a time: when it dies, another is started.
 #[derive(Default)]
 pub(super) struct Slot(Mutex<Option<Running>>);
 
 impl Slot {
-    /// Keeps a node running in it.
-    pub(super) async fn keep(self: Arc<Self>, world: Arc<World>, sinks: Arc<Sinks>) {
+    /// Starts a node, and another one whenever it dies.
+    pub(super) async fn run(self: Arc<Self>, env: Arc<Environment>, sinks: Arc<Sinks>) {
         loop {
-            let life = Life::begin();
+            let liveness = Liveness::start();
             tokio::select! {
                 biased;
-                () = life.death() => {}
-                started = start(&world, &life, &sinks) => if let Ok(running) = started {
+                () = liveness.wait_for_death() => {}
+                started = start(&env, &liveness, &sinks) => if let Ok(running) = started {
                     *self.0.lock().expect("no holder panics") = Some(running);
-                    life.death().await;
+                    liveness.wait_for_death().await;
                 },
             }
             *self.0.lock().expect("no holder panics") = None;
-            life.kill();
-            tokio::time::sleep(world.pause(300, 15_000)).await;
-            world.note("a node is started again");
+            liveness.kill();
+            tokio::time::sleep(env.pause(300, 15_000)).await;
+            env.log("a node is started again");
         }
     }
 
     pub(super) fn kill(&self) {
         if let Some(running) = &*self.0.lock().expect("no holder panics") {
-            running.life.kill();
+            running.liveness.kill();
         }
     }
 
-    pub(super) fn stop_for(&self, time: Duration) {
+    pub(super) fn pause_for(&self, time: Duration) {
         if let Some(running) = &*self.0.lock().expect("no holder panics") {
-            running.life.stop_until(Instant::now() + time);
+            running.liveness.pause_until(Instant::now() + time);
         }
     }
 
-    /// Submits a request; `None` where it is not known what became of it.
+    /// Submits a request. `None` if its outcome is unknown.
     pub(super) async fn submit(&self, request: Request) -> Option<AcceptedMessages> {
         let (intake, routing) = {
             let running = self.0.lock().expect("no holder panics");
@@ -117,29 +118,31 @@ impl Slot {
             checked,
         };
         let stored = intake.store(routed, request.idempotency);
-        let patience = Duration::from_secs(20);
-        tokio::time::timeout(patience, stored).await.ok()?.ok()
+        tokio::time::timeout(SUBMIT_TIMEOUT, stored)
+            .await
+            .ok()?
+            .ok()
     }
 }
 
 async fn start(
-    world: &Arc<World>,
-    life: &Arc<Life>,
+    env: &Arc<Environment>,
+    liveness: &Arc<Liveness>,
     sinks: &Arc<Sinks>,
 ) -> Result<Running, StoreError> {
-    let store: Arc<dyn WorkStore> = Arc::new(Door::new(world.clone(), life.clone()));
-    let clock: Arc<dyn Clock> = Arc::new(WorldClock(world.clone()));
-    let card = NodeInfo {
+    let store: Arc<dyn WorkStore> = Arc::new(FaultyStore::new(env.clone(), liveness.clone()));
+    let clock: Arc<dyn Clock> = Arc::new(SimulatedClock(env.clone()));
+    let info = NodeInfo {
         roles: Vec::new(),
         works: true,
         version: String::new(),
         host: String::new(),
         listen: String::new(),
     };
-    let node = crate::cluster::node::Node::start(store.clone(), clock.clone(), card).await?;
+    let node = crate::cluster::node::Node::start(store.clone(), clock.clone(), info).await?;
     let receiver = Receiver {
-        world: world.clone(),
-        life: life.clone(),
+        env: env.clone(),
+        liveness: liveness.clone(),
     };
     let callbacks = Callbacks::start(
         store.clone(),
@@ -159,19 +162,19 @@ async fn start(
         node.clone(),
         routing.clone(),
         callbacks.clone(),
-        HELD,
+        MAX_HELD,
     );
     maintenance::spawn_expiry(store.clone(), node, callbacks);
     let networks = NETWORKS.iter().enumerate();
     let (carriers, handles) = networks
-        .map(|(place, (name, _))| {
+        .map(|(index, (name, _))| {
             let facts = CarrierFacts {
                 name: (*name).to_owned(),
                 channels: vec![Channel::Sms],
                 costs: None,
                 is_simulated: true,
             };
-            let carrier = Network::new(world.clone(), life.clone(), sinks.clone(), place);
+            let carrier = Network::new(env.clone(), liveness.clone(), sinks.clone(), index);
             let handles = CarrierHandle {
                 carrier,
                 kind: "simulated".to_owned(),
@@ -184,10 +187,10 @@ async fn start(
         rules: Vec::new(),
     };
     dispatch.equip(plan, handles).await?;
-    sinks.add(life.clone(), receipts);
+    sinks.add(liveness.clone(), receipts);
     let intake = Intake::start(store, clock, Some(dispatch), INTAKE);
     Ok(Running {
-        life: life.clone(),
+        liveness: liveness.clone(),
         intake: Arc::new(intake),
         routing,
     })

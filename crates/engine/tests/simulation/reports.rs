@@ -1,12 +1,22 @@
-//! Reports of the store in memory: their queues, claims and settlements.
+//! Callbacks in the store in memory: their queues, claims and settlements.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use domain::delivery::{Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim};
-use domain::ports::{ClaimedCallbacks, HeldCallback};
-use domain::{CallbackId, NodeId, ReceiverId, Timestamp};
+use async_trait::async_trait;
+use domain::delivery::{
+    Callback, CallbackAttempt, CallbackKind, CallbackNext, CallbackSettlement, Claim,
+};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, ListRange,
+    ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
+};
+use domain::{AccountId, CallbackId, NodeId, ReceiverId, Timestamp};
+use jiff::SignedDuration;
 
-use super::model::{Model, NOBODY, Owner, Place, Report, is_held};
+use super::faulty_store::FaultyStore;
+use super::model::{Model, NOBODY, Owner, QueueEntry, Report, is_held};
+use super::unused::unused;
 
 impl Model {
     pub(super) fn create_report(
@@ -18,13 +28,13 @@ impl Model {
     ) -> Callback {
         self.next_report += 1;
         let id = self.next_report;
-        let place = Place {
+        let entry = QueueEntry {
             owner: Owner::Node(if hold { node.get() } else { NOBODY }),
             due_at: now,
             attempt: u32::from(hold),
         };
-        let callback = callback(id, &report, &place);
-        self.report_queue.insert(id, place);
+        let callback = callback(id, &report, &entry);
+        self.report_queue.insert(id, entry);
         self.reports.insert(id, report);
         callback
     }
@@ -37,14 +47,14 @@ impl Model {
         now: Timestamp,
     ) -> ClaimedCallbacks {
         let due = self.claim_from(node, Owner::Node(NOBODY), limit, now);
-        let mut taken = Vec::new();
-        for (receiver, most) in queues {
+        let mut from_receivers = Vec::new();
+        for (receiver, limit) in queues {
             let owner = Owner::Receiver(*receiver);
-            taken.extend(self.claim_from(node, owner, *most, Timestamp::MAX));
+            from_receivers.extend(self.claim_from(node, owner, *limit, Timestamp::MAX));
         }
         ClaimedCallbacks {
             due,
-            queued: taken,
+            queued: from_receivers,
             unreadable: Vec::new(),
         }
     }
@@ -57,24 +67,24 @@ impl Model {
         until: Timestamp,
     ) -> Vec<Callback> {
         let mut claimed = Vec::new();
-        for (id, place) in &mut self.report_queue {
-            let is_due = place.owner == owner && place.due_at <= until;
+        for (id, entry) in &mut self.report_queue {
+            let is_due = entry.owner == owner && entry.due_at <= until;
             if is_due && claimed.len() < limit as usize {
-                place.owner = Owner::Node(node.get());
-                place.attempt += 1;
-                claimed.push(callback(*id, &self.reports[id], place));
+                entry.owner = Owner::Node(node.get());
+                entry.attempt += 1;
+                claimed.push(callback(*id, &self.reports[id], entry));
             }
         }
         claimed
     }
 
     pub(super) fn list_queues(&self, after: Option<ReceiverId>, limit: u32) -> Vec<ReceiverId> {
-        let receiver = |place: &Place| match place.owner {
+        let receiver = |entry: &QueueEntry| match entry.owner {
             Owner::Receiver(receiver) if Some(receiver) > after => Some(receiver),
             _ => None,
         };
-        let found: BTreeSet<_> = self.report_queue.values().filter_map(receiver).collect();
-        found.into_iter().take(limit as usize).collect()
+        let receivers: BTreeSet<_> = self.report_queue.values().filter_map(receiver).collect();
+        receivers.into_iter().take(limit as usize).collect()
     }
 
     pub(super) fn settle_reports(
@@ -85,8 +95,8 @@ impl Model {
         let mut settled = Vec::with_capacity(batch.len());
         for one in batch {
             let id = one.id.get();
-            let place = self.report_queue.get_mut(&id);
-            let Some(place) = place.filter(|place| is_held(place, node, one.claim)) else {
+            let entry = self.report_queue.get_mut(&id);
+            let Some(entry) = entry.filter(|entry| is_held(entry, node, one.claim)) else {
                 settled.push(false);
                 continue;
             };
@@ -94,10 +104,10 @@ impl Model {
             report.tries += u32::from(one.attempt.is_some());
             match one.next {
                 CallbackNext::Later(time) => {
-                    place.owner = Owner::Node(NOBODY);
-                    place.due_at = time;
+                    entry.owner = Owner::Node(NOBODY);
+                    entry.due_at = time;
                 }
-                CallbackNext::Queued(receiver) => place.owner = Owner::Receiver(receiver),
+                CallbackNext::Queued(receiver) => entry.owner = Owner::Receiver(receiver),
                 CallbackNext::Done | CallbackNext::Parked => {
                     report.is_done = one.next == CallbackNext::Done;
                     self.report_queue.remove(&id);
@@ -117,14 +127,14 @@ impl Model {
     ) -> Vec<HeldCallback> {
         let after = after.map_or(0, |held| held.id.get());
         let is_held =
-            |place: &Place| place.owner == Owner::Node(node.get()) && place.due_at <= until;
+            |entry: &QueueEntry| entry.owner == Owner::Node(node.get()) && entry.due_at <= until;
         let held = self.report_queue.range(after + 1..);
-        let held = held.filter(|(_, place)| is_held(place));
-        let held = held.map(|(id, place)| HeldCallback {
+        let held = held.filter(|(_, entry)| is_held(entry));
+        let held = held.map(|(id, entry)| HeldCallback {
             id: CallbackId::new(*id).expect("counted from 1"),
             claim: Claim {
-                due_at: place.due_at,
-                attempt: place.attempt,
+                due_at: entry.due_at,
+                attempt: entry.attempt,
             },
         });
         held.take(limit as usize).collect()
@@ -133,9 +143,9 @@ impl Model {
     pub(super) fn release_reports(&mut self, node: NodeId, held: &[HeldCallback]) -> u64 {
         let mut released = 0;
         for one in held {
-            let place = self.report_queue.get_mut(&one.id.get());
-            if let Some(place) = place.filter(|place| is_held(place, node, one.claim)) {
-                place.owner = Owner::Node(NOBODY);
+            let entry = self.report_queue.get_mut(&one.id.get());
+            if let Some(entry) = entry.filter(|entry| is_held(entry, node, one.claim)) {
+                entry.owner = Owner::Node(NOBODY);
                 released += 1;
             }
         }
@@ -143,7 +153,7 @@ impl Model {
     }
 }
 
-fn callback(id: u64, report: &Report, place: &Place) -> Callback {
+fn callback(id: u64, report: &Report, entry: &QueueEntry) -> Callback {
     Callback {
         id: CallbackId::new(id).expect("counted from 1"),
         kind: CallbackKind::Report,
@@ -153,8 +163,105 @@ fn callback(id: u64, report: &Report, place: &Place) -> Callback {
         created_at: report.created_at,
         tries: report.tries,
         claim: Claim {
-            due_at: place.due_at,
-            attempt: place.attempt,
+            due_at: entry.due_at,
+            attempt: entry.attempt,
         },
+    }
+}
+
+#[async_trait]
+impl CallbackStore for FaultyStore {
+    async fn claim_callbacks(
+        &self,
+        node: NodeId,
+        limit: u32,
+        queues: &[(ReceiverId, u32)],
+    ) -> Result<ClaimedCallbacks, StoreError> {
+        let queues = queues.to_vec();
+        let claim = move |model: &mut Model, now| model.claim_reports(node, limit, &queues, now);
+        self.call("claim reports", claim).await
+    }
+
+    async fn list_receiver_queues(
+        &self,
+        after: Option<ReceiverId>,
+        limit: u32,
+    ) -> Result<Vec<ReceiverId>, StoreError> {
+        let list = move |model: &mut Model, _| model.list_queues(after, limit);
+        self.call("list queues", list).await
+    }
+
+    async fn settle_callbacks(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<CallbackSettlement>>,
+    ) -> Result<Vec<bool>, StoreError> {
+        let settle = move |model: &mut Model, _| model.settle_reports(node, &batch);
+        self.call("settle reports", settle).await
+    }
+
+    async fn list_held_callbacks(
+        &self,
+        node: NodeId,
+        age: SignedDuration,
+        after: Option<HeldCallback>,
+        limit: u32,
+    ) -> Result<Vec<HeldCallback>, StoreError> {
+        let list = move |model: &mut Model, now: Timestamp| {
+            model.list_held_reports(node, now - age, after, limit)
+        };
+        self.call("list held reports", list).await
+    }
+
+    async fn release_callbacks(
+        &self,
+        node: NodeId,
+        held: Vec<HeldCallback>,
+    ) -> Result<u64, StoreError> {
+        let release = move |model: &mut Model, _| model.release_reports(node, &held);
+        self.call("release reports", release).await
+    }
+
+    async fn list_callbacks(
+        &self,
+        _: &CallbackFilter,
+        _: ListRange,
+    ) -> Result<Vec<CallbackRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_attempts(&self, _: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
+        Err(unused())
+    }
+
+    async fn replay_callbacks(
+        &self,
+        _: &CallbackFilter,
+        _: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_replay_requests(&self, _: u64) -> Result<Vec<ReplayRequest>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn find_signing_secrets(
+        &self,
+        _: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError> {
+        Ok(Some(SigningSecrets {
+            newest: "secret".to_owned(),
+            former: None,
+        }))
+    }
+
+    async fn replace_signing_secret(
+        &self,
+        _: AccountId,
+        _: &str,
+        _: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

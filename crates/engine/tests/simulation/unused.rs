@@ -1,4 +1,4 @@
-//! What nodes never ask for in a simulation.
+//! Ports that no node uses in a simulation.
 
 use async_trait::async_trait;
 use domain::access::token::TokenHash;
@@ -10,10 +10,10 @@ use domain::ports::{
 };
 use domain::{Access, AccountId, Timestamp};
 
-/// Nothing is imported, nobody is known.
+/// Has no catalogues; every other call fails.
 pub(super) struct Unused;
 
-fn unused() -> StoreError {
+pub(super) fn unused() -> StoreError {
     StoreError::Unexpected {
         operation: "nothing that is simulated",
         source: "not part of the simulation".into(),
@@ -52,11 +52,11 @@ impl CatalogueStore for Unused {
 
 #[async_trait]
 impl AuditStore for Unused {
-    async fn note_change(&self, _: &Change) -> Result<AuditId, StoreError> {
+    async fn record_change(&self, _: &Change) -> Result<AuditId, StoreError> {
         Err(unused())
     }
 
-    async fn look_for_changes(
+    async fn search_changes(
         &self,
         _: &AuditFilter,
         _: Cursor<AuditId>,
@@ -91,7 +91,7 @@ impl AccessStore for Unused {
         Err(unused())
     }
 
-    async fn look_for_accounts(
+    async fn search_accounts(
         &self,
         _: Option<&str>,
         _: Cursor<AccountId>,
@@ -127,7 +127,7 @@ impl AccessStore for Unused {
         Err(unused())
     }
 
-    async fn note_tokens_used(&self, _: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+    async fn record_token_use(&self, _: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
         Err(unused())
     }
 }

@@ -33,7 +33,7 @@ pub(crate) type ReadResult = Result<Reading, CorrectionReason>;
 /// that dial another prefix.
 pub(super) fn for_country(written: &Written, country: Country) -> ReadResult {
     let Some(dialled_from) = plan::find_region(country) else {
-        return if written.says_international() {
+        return if written.is_international() {
             international(written)
         } else {
             Err(CorrectionReason::NoPlan)
@@ -49,7 +49,7 @@ pub(super) fn for_country(written: &Written, country: Country) -> ReadResult {
     }
     match after_dial_out(dialled_from, &written.digits) {
         Some(read) => read,
-        None if written.says_international() => international(written),
+        None if written.is_international() => international(written),
         None => local(dialled_from, &written.digits),
     }
 }
@@ -88,7 +88,8 @@ fn without_own_code(dialled_from: DiallingRegion, digits: &[u8]) -> Option<Digit
     let DiallingRegion { plan, region } = dialled_from;
     let national = Digits::from(digits.strip_prefix(plan.digits())?);
     let national = plan.without_prefix(region, &national);
-    let is_better = !plan.knows(region, digits) && plan.knows(region, &national);
+    let is_better =
+        !plan.matches_general(region, digits) && plan.matches_general(region, &national);
     let is_too_long = plan.length(region, digits.len()) == Length::TooLong;
     (is_better || is_too_long).then_some(national)
 }

@@ -35,7 +35,7 @@ fn numbers_are_completed_for_their_country() {
         ("ten digits", "US", "(202) 555-0123", "+12025550123"),
         ("ten digits", "CA", "613 555 0123", "+16135550123"),
         (
-            "the zero belongs to it",
+            "the zero is part of the number",
             "IT",
             "06 1234 5678",
             "+390612345678",
@@ -59,7 +59,7 @@ fn numbers_are_completed_for_their_country() {
 }
 
 #[test]
-fn international_numbers_stay_what_they_are() {
+fn international_numbers_are_unchanged() {
     for (case, country, raw, expected) in [
         ("with a plus", "US", "+371 20000001", "+37120000001"),
         (
@@ -76,7 +76,7 @@ fn international_numbers_stay_what_they_are() {
             "+37120000001",
         ),
         (
-            "with 00 where local numbers may start so",
+            "with 00 where local numbers may start with it",
             "JP",
             "0037120000001",
             "+37120000001",
@@ -118,7 +118,7 @@ fn international_numbers_stay_what_they_are() {
             "+442079460958",
         ),
         (
-            "a zero that belongs to it",
+            "a zero that is part of the number",
             "LV",
             "+39 06 1234 5678",
             "+390612345678",
@@ -136,7 +136,7 @@ fn international_numbers_stay_what_they_are() {
             "+37120000001",
         ),
         (
-            "no country's number",
+            "a number of no country",
             "LV",
             "+870 773111632",
             "+870773111632",
@@ -191,7 +191,7 @@ fn a_message_may_go_to_a_number_that_only_has_the_right_length() {
         ("local", "LV", "11234567", "+37111234567"),
         ("international", "US", "+37111234567", "+37111234567"),
         (
-            "in use beats long enough",
+            "in use is preferred to a right length",
             "SE",
             "447400123456",
             "+447400123456",
@@ -226,9 +226,9 @@ proptest! {
     }
 
     #[test]
-    fn a_number_with_its_plus_is_the_same_in_every_country(of in any_country(), within in any_country()) {
-        if let Some(number) = example_of(of) {
-            prop_assert_eq!(correct(&number.to_string(), within), Ok(number), "{}", number);
+    fn a_number_with_its_plus_is_the_same_in_every_country(owner in any_country(), reader in any_country()) {
+        if let Some(number) = example_of(owner) {
+            prop_assert_eq!(correct(&number.to_string(), reader), Ok(number), "{}", number);
         }
     }
 

@@ -45,7 +45,7 @@ impl Written {
     }
 
     /// Whether it starts with `+` or `00`.
-    pub(super) fn says_international(&self) -> bool {
+    pub(super) fn is_international(&self) -> bool {
         self.has_plus || self.digits.starts_with(DIALLING_OUT)
     }
 

@@ -39,9 +39,9 @@ impl Automaton {
             program,
             class_of,
             states: vec![dead],
-            alike: HashMap::from([(dead, DEAD)]),
-            known: HashMap::new(),
-            seen: vec![0; program.len()],
+            by_content: HashMap::from([(dead, DEAD)]),
+            by_steps: HashMap::new(),
+            last_round: vec![0; program.len()],
             round: 0,
         };
         let first = builder.reached(program.starts().iter().copied());
@@ -74,34 +74,34 @@ struct Builder<'a, F> {
     class_of: F,
     states: Vec<State>,
     /// States by content, to merge equal ones.
-    alike: HashMap<State, u16>,
+    by_content: HashMap<State, u16>,
     /// States by the number of digits read and the steps reached.
-    known: HashMap<(usize, Box<[u16]>), u16>,
+    by_steps: HashMap<(usize, Box<[u16]>), u16>,
     /// The round in which each step was last reached.
-    seen: Vec<u32>,
+    last_round: Vec<u32>,
     round: u32,
 }
 
 impl<F: FnMut(usize, &[u16]) -> u16> Builder<'_, F> {
-    fn state(&mut self, taken: usize, reached: Box<[u16]>) -> u16 {
+    fn state(&mut self, digits_read: usize, reached: Box<[u16]>) -> u16 {
         if reached.is_empty() {
             return DEAD;
         }
-        let key = (taken, reached);
-        if let Some(&state) = self.known.get(&key) {
+        let key = (digits_read, reached);
+        if let Some(&state) = self.by_steps.get(&key) {
             return state;
         }
-        let class = self.class(taken, &key.1);
+        let class = self.class(digits_read, &key.1);
         let next = std::array::from_fn(|digit| {
             let after = self.after(&key.1, digit);
-            self.state(taken + 1, after)
+            self.state(digits_read + 1, after)
         });
-        let state = self.shared(State { next, class });
-        self.known.insert(key, state);
+        let state = self.intern(State { next, class });
+        self.by_steps.insert(key, state);
         state
     }
 
-    fn class(&mut self, taken: usize, reached: &[u16]) -> u16 {
+    fn class(&mut self, digits_read: usize, reached: &[u16]) -> u16 {
         let matching: Vec<u16> = reached
             .iter()
             .filter_map(|&at| match self.program.step(at) {
@@ -112,7 +112,7 @@ impl<F: FnMut(usize, &[u16]) -> u16> Builder<'_, F> {
         if matching.is_empty() {
             return NO_CLASS;
         }
-        (self.class_of)(taken, &matching)
+        (self.class_of)(digits_read, &matching)
     }
 
     /// The steps reached after one more digit.
@@ -130,7 +130,7 @@ impl<F: FnMut(usize, &[u16]) -> u16> Builder<'_, F> {
         let mut open: Vec<u16> = from.collect();
         let mut reached = Vec::with_capacity(open.len());
         while let Some(at) = open.pop() {
-            if std::mem::replace(&mut self.seen[usize::from(at)], self.round) == self.round {
+            if std::mem::replace(&mut self.last_round[usize::from(at)], self.round) == self.round {
                 continue;
             }
             match self.program.step(at) {
@@ -145,8 +145,8 @@ impl<F: FnMut(usize, &[u16]) -> u16> Builder<'_, F> {
         reached.into()
     }
 
-    fn shared(&mut self, state: State) -> u16 {
-        *self.alike.entry(state).or_insert_with(|| {
+    fn intern(&mut self, state: State) -> u16 {
+        *self.by_content.entry(state).or_insert_with(|| {
             let number =
                 u16::try_from(self.states.len()).expect("a plan has fewer than 65,536 states");
             self.states.push(state);

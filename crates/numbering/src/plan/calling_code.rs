@@ -15,8 +15,8 @@ pub(crate) struct CallingCode {
     /// The main region first.
     regions: Vec<Region>,
     automaton: Automaton,
-    /// What each class of the automaton means.
-    verdicts: Vec<Verdict>,
+    /// The meaning of each class of the automaton.
+    classifications: Vec<Classification>,
 }
 
 struct Region {
@@ -27,9 +27,9 @@ struct Region {
     lengths: Lengths,
 }
 
-/// What the patterns tell about a national number.
+/// What the patterns say about a national number.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Verdict {
+struct Classification {
     /// Bit `n` is set if the general pattern of region `n` matches, regardless of the length.
     general: u32,
     /// The region and type of the number; `None` if no region uses it.
@@ -52,16 +52,16 @@ impl CallingCode {
             .iter()
             .map(|region| Matcher::new(region, &mut patterns))
             .collect();
-        let mut verdicts = vec![Verdict::default()];
+        let mut classifications = vec![Classification::default()];
         let automaton = Automaton::new(&patterns.program, |digits, matching| {
-            let verdict = verdict(&matchers, digits, matching);
-            class_of(verdict, &mut verdicts)
+            let classification = classification(&matchers, digits, matching);
+            class_of(classification, &mut classifications)
         });
         Self {
             digits: digits_of(source.code),
             regions: sources.iter().map(Region::new).collect(),
             automaton,
-            verdicts,
+            classifications,
         }
     }
 
@@ -85,12 +85,14 @@ impl CallingCode {
             .prefix
             .as_ref()
             .and_then(|prefix| prefix.strip(national, known.rewrite.as_ref()))
-            .filter(|stripped| !self.knows(region, national) || self.knows(region, stripped))
+            .filter(|stripped| {
+                !self.matches_general(region, national) || self.matches_general(region, stripped)
+            })
             .unwrap_or(*national)
     }
 
-    pub(crate) fn knows(&self, region: usize, national: &[u8]) -> bool {
-        self.verdict(national).general & (1 << region) != 0
+    pub(crate) fn matches_general(&self, region: usize, national: &[u8]) -> bool {
+        self.classification(national).general & (1 << region) != 0
     }
 
     pub(crate) fn length(&self, region: usize, digits: usize) -> Length {
@@ -99,7 +101,7 @@ impl CallingCode {
 
     /// The owner of a national number; `None` if the number is not valid.
     pub(crate) fn owner(&self, national: &[u8]) -> Option<Owner> {
-        let (region, kind) = self.verdict(national).owner?;
+        let (region, kind) = self.classification(national).owner?;
         Some(Owner {
             country: self.regions[region].country,
             kind,
@@ -111,8 +113,8 @@ impl CallingCode {
         self.automaton.states()
     }
 
-    fn verdict(&self, national: &[u8]) -> Verdict {
-        self.verdicts[usize::from(self.automaton.class_of(national))]
+    fn classification(&self, national: &[u8]) -> Classification {
+        self.classifications[usize::from(self.automaton.class_of(national))]
     }
 }
 
@@ -169,7 +171,7 @@ struct KindMatcher {
     pattern: u16,
 }
 
-/// The kinds of numbers that are told apart.
+/// The kinds of numbers that matter here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     FixedLine,
@@ -179,7 +181,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn named(name: &str) -> Self {
+    fn parse(name: &str) -> Self {
         match name {
             "fixed-line" => Self::FixedLine,
             "mobile" => Self::Mobile,
@@ -192,7 +194,7 @@ impl Matcher {
     fn new(source: &RegionSource, patterns: &mut Patterns) -> Self {
         let longest = source.lengths.whole.longest();
         let kinds = source.kinds.iter().map(|kind| KindMatcher {
-            kind: Kind::named(kind.name),
+            kind: Kind::parse(kind.name),
             lengths: kind.lengths,
             pattern: patterns.number(kind.pattern.to_owned()),
         });
@@ -208,7 +210,7 @@ impl Matcher {
     }
 
     /// Whether libphonenumber stops its search at this region.
-    fn claims(&self, digits: usize, matching: &[u16]) -> bool {
+    fn stops_search(&self, digits: usize, matching: &[u16]) -> bool {
         match self.leading {
             Some(leading) => matching.contains(&leading),
             None => self.kind(digits, matching).is_some(),
@@ -235,7 +237,7 @@ impl Matcher {
 }
 
 /// Combines the regions' answers, given the patterns that match.
-fn verdict(regions: &[Matcher], digits: usize, matching: &[u16]) -> Verdict {
+fn classification(regions: &[Matcher], digits: usize, matching: &[u16]) -> Classification {
     let general = (0..)
         .zip(regions)
         .filter(|(_, region)| matching.contains(&region.general))
@@ -246,20 +248,22 @@ fn verdict(regions: &[Matcher], digits: usize, matching: &[u16]) -> Verdict {
         several => several
             .iter()
             .enumerate()
-            .find(|(_, region)| region.claims(digits, matching)),
+            .find(|(_, region)| region.stops_search(digits, matching)),
     };
-    Verdict {
+    Classification {
         general,
         owner: owner.and_then(|(index, region)| Some((index, region.kind(digits, matching)?))),
     }
 }
 
-fn class_of(verdict: Verdict, verdicts: &mut Vec<Verdict>) -> u16 {
-    debug_assert!(verdicts[usize::from(NO_CLASS)] == Verdict::default());
-    let class = verdicts.iter().position(|known| *known == verdict);
+fn class_of(classification: Classification, classifications: &mut Vec<Classification>) -> u16 {
+    debug_assert!(classifications[usize::from(NO_CLASS)] == Classification::default());
+    let class = classifications
+        .iter()
+        .position(|known| *known == classification);
     let class = class.unwrap_or_else(|| {
-        verdicts.push(verdict);
-        verdicts.len() - 1
+        classifications.push(classification);
+        classifications.len() - 1
     });
-    u16::try_from(class).expect("few verdicts")
+    u16::try_from(class).expect("few classifications")
 }

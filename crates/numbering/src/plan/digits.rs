@@ -23,7 +23,7 @@ impl Digits {
     pub(crate) fn extend(&mut self, digits: &[u8]) {
         let start = usize::from(self.len);
         self.values[start..start + digits.len()].copy_from_slice(digits);
-        self.len += u8::try_from(digits.len()).expect("no more than there is room for");
+        self.len += u8::try_from(digits.len()).expect("the copy above checked it");
     }
 }
 

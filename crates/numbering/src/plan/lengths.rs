@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_is_told_from_its_neighbours() {
+    fn lengths_are_classified() {
         let lengths = Lengths {
             whole: LengthSet::read("7,9,10"),
             local: LengthSet::read("5,9"),

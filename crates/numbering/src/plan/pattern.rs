@@ -61,11 +61,11 @@ impl Program {
         let tree = parser.either();
         assert!(
             parser.rest.next().is_none(),
-            "{pattern} has a bracket too many"
+            "{pattern} has an unmatched bracket"
         );
         self.groups = self.groups.max(parser.groups);
         let number = step_index(self.starts.len());
-        self.starts.push(self.here());
+        self.starts.push(self.next_index());
         self.write(&tree);
         self.steps.push(Step::Accept(number));
         number
@@ -88,7 +88,7 @@ impl Program {
         self.groups
     }
 
-    fn here(&self) -> u16 {
+    fn next_index(&self) -> u16 {
         step_index(self.steps.len())
     }
 
@@ -98,7 +98,7 @@ impl Program {
             Node::End => self.steps.push(Step::End),
             Node::Sequence(parts) => parts.iter().for_each(|part| self.write(part)),
             Node::Either(parts) => self.write_either(parts),
-            Node::Repeat(part, least, most) => self.write_repeat(part, *least, *most),
+            Node::Repeat(part, min, max) => self.write_repeat(part, *min, *max),
             Node::Group(number, part) => {
                 self.steps.push(Step::Open(*number));
                 self.write(part);
@@ -114,23 +114,23 @@ impl Program {
             let fork = self.reserve();
             self.write(part);
             jumps.push(self.reserve());
-            self.steps[fork] = Step::Fork(self.here());
+            self.steps[fork] = Step::Fork(self.next_index());
         }
         self.write(last);
         for jump in jumps {
-            self.steps[jump] = Step::Jump(self.here());
+            self.steps[jump] = Step::Jump(self.next_index());
         }
     }
 
-    fn write_repeat(&mut self, part: &Node, least: usize, most: usize) {
-        (0..least).for_each(|_| self.write(part));
-        let mut forks = Vec::with_capacity(most - least);
-        for _ in least..most {
+    fn write_repeat(&mut self, part: &Node, min: usize, max: usize) {
+        (0..min).for_each(|_| self.write(part));
+        let mut forks = Vec::with_capacity(max - min);
+        for _ in min..max {
             forks.push(self.reserve());
             self.write(part);
         }
         for fork in forks {
-            self.steps[fork] = Step::Fork(self.here());
+            self.steps[fork] = Step::Fork(self.next_index());
         }
     }
 
@@ -194,12 +194,12 @@ impl Parser<'_> {
         } else {
             self.expect(b':');
         }
-        let within = self.either();
+        let inner = self.either();
         self.expect(b')');
         if captures {
-            Node::Group(number, Box::new(within))
+            Node::Group(number, Box::new(inner))
         } else {
-            within
+            inner
         }
     }
 
@@ -226,14 +226,14 @@ impl Parser<'_> {
         if self.rest.next_if_eq(&b'{').is_none() {
             return part;
         }
-        let least = self.count();
-        let most = if self.rest.next_if_eq(&b',').is_some() {
+        let min = self.count();
+        let max = if self.rest.next_if_eq(&b',').is_some() {
             self.count()
         } else {
-            least
+            min
         };
         self.expect(b'}');
-        Node::Repeat(Box::new(part), least, most)
+        Node::Repeat(Box::new(part), min, max)
     }
 
     fn count(&mut self) -> usize {
@@ -245,18 +245,22 @@ impl Parser<'_> {
     }
 
     fn next(&mut self) -> u8 {
-        self.rest.next().expect("the pattern goes on")
+        self.rest.next().expect("the pattern is complete")
     }
 
     fn expect(&mut self, wanted: u8) {
-        assert_eq!(self.next(), wanted, "the pattern is of the known dialect");
+        assert_eq!(
+            self.next(),
+            wanted,
+            "the pattern uses only the supported syntax"
+        );
     }
 }
 
 fn value(digit: u8) -> u8 {
     assert!(
         digit.is_ascii_digit(),
-        "the pattern is of the known dialect"
+        "the pattern uses only the supported syntax"
     );
     digit - b'0'
 }
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_automaton_tells_which_patterns_match_the_whole_number() {
+    fn the_automaton_finds_the_patterns_that_match_the_whole_number() {
         let patterns = [
             r"[13]\d{2}",
             "1(?:2|3[4-6])?7",
@@ -327,8 +331,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "known dialect")]
-    fn a_pattern_of_another_dialect_panics() {
+    #[should_panic(expected = "supported syntax")]
+    fn a_pattern_with_other_syntax_panics() {
         Program::default().add("1.*");
     }
 }

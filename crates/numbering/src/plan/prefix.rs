@@ -1,4 +1,4 @@
-//! Finds and removes what is dialled before a number.
+//! Finds and removes prefixes that are dialled before a number.
 
 use super::digits::Digits;
 use super::pattern::{Program, Step};
@@ -31,7 +31,7 @@ impl Prefix {
 
     /// The match that a backtracking regular expression finds first.
     pub(super) fn find(&self, digits: &[u8]) -> Option<PrefixMatch> {
-        self.follow(
+        self.run_from(
             0,
             digits,
             PrefixMatch {
@@ -42,7 +42,7 @@ impl Prefix {
     }
 
     /// Runs the program from a step. A fork tries its first branch to the end before the second.
-    fn follow(&self, mut at: u16, digits: &[u8], mut found: PrefixMatch) -> Option<PrefixMatch> {
+    fn run_from(&self, mut at: u16, digits: &[u8], mut found: PrefixMatch) -> Option<PrefixMatch> {
         loop {
             match self.program.step(at) {
                 Step::Digit(set) => {
@@ -55,7 +55,7 @@ impl Prefix {
                 Step::End if found.end < digits.len() => return None,
                 Step::End => {}
                 Step::Fork(second) => {
-                    if let Some(found) = self.follow(at + 1, digits, found) {
+                    if let Some(found) = self.run_from(at + 1, digits, found) {
                         return Some(found);
                     }
                     at = second;
@@ -169,11 +169,11 @@ mod tests {
             let rule = rule.map(Rewrite::new);
             let values: Vec<u8> = digits.bytes().map(|digit| digit - b'0').collect();
             let stripped = Prefix::new(prefix).strip(&values.as_slice().into(), rule.as_ref());
-            let shown: Option<String> = stripped.map(|digits| {
+            let text: Option<String> = stripped.map(|digits| {
                 let digits = digits.iter().map(|digit| char::from(b'0' + digit));
                 digits.collect()
             });
-            assert_eq!(shown.as_deref(), expected, "{prefix} of {digits}");
+            assert_eq!(text.as_deref(), expected, "{prefix} of {digits}");
         }
     }
 }

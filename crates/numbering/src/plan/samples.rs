@@ -1,4 +1,4 @@
-//! Random numbers for tests, made from the patterns of the plans: valid or nearly so, with all kinds of prefixes.
+//! Random numbers for tests, generated from the patterns of the plans: valid or nearly valid, with various prefixes.
 
 use domain::Country;
 
@@ -6,7 +6,7 @@ use super::pattern::{Program, Step};
 use super::source::{self, RegionSource};
 
 /// Prefixes that are dialled somewhere, and some that only look like one.
-const BEFORE: [&str; 16] = [
+const PREFIXES: [&str; 16] = [
     "0",
     "1",
     "8",
@@ -67,7 +67,7 @@ impl Samples {
     pub(crate) fn any(&self, random: &mut SplitMix) -> (String, Option<Country>) {
         let (code, regions) = random.pick(&self.codes);
         let region = random.pick(regions);
-        let national = nearly(national(region, random), random);
+        let national = mutate(national(region, random), random);
         let country = match random.below(10) {
             0 => None,
             1 => Some(*random.pick(&self.countries)),
@@ -81,7 +81,7 @@ impl Samples {
             4 => format!("{code}{national}"),
             5 => format!("{}{code}{national}", dialled(region.dial_out, random)),
             6 => format!("{code}{}{national}", dialled(region.prefix, random)),
-            7 => format!("{}{national}", random.pick(&BEFORE)),
+            7 => format!("{}{national}", random.pick(&PREFIXES)),
             _ => format!("{}{national}", dialled(region.prefix, random)),
         };
         (written, country)
@@ -102,7 +102,7 @@ impl Samples {
             let prefix = dialled(main.prefix, random);
             match random.below(2) {
                 0 => format!("{code}{prefix}"),
-                _ => format!("{code}{prefix}{}", nearly(national(main, random), random)),
+                _ => format!("{code}{prefix}{}", mutate(national(main, random), random)),
             }
         })
     }
@@ -121,7 +121,7 @@ fn dialled(prefix: Option<&str>, random: &mut SplitMix) -> String {
 }
 
 /// Sometimes adds, removes or changes a digit.
-fn nearly(mut number: String, random: &mut SplitMix) -> String {
+fn mutate(mut number: String, random: &mut SplitMix) -> String {
     let at = random.below(number.len());
     let digit = random.below(10).to_string();
     match random.below(12) {

@@ -131,5 +131,5 @@ fn lengths_and_pattern(value: &'static str) -> (Lengths, &'static str) {
 fn split(value: &'static str) -> (&'static str, &'static str) {
     value
         .split_once(' ')
-        .expect("lengths stand before a pattern")
+        .expect("a pattern follows its lengths")
 }

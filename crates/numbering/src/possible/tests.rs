@@ -15,7 +15,7 @@ static SAMPLES: LazyLock<Samples> = LazyLock::new(Samples::new);
 const CORRECTIONS: &str = include_str!("../../oracle/corrections.csv");
 
 /// The answer of the library's Rust port.
-fn library_verdict(number: &Msisdn) -> bool {
+fn is_possible_in_library(number: &Msisdn) -> bool {
     LIBRARY
         .parse(number.to_string(), None)
         .is_ok_and(|read| LIBRARY.is_possible_number(&read))
@@ -25,7 +25,11 @@ fn library_verdict(number: &Msisdn) -> bool {
 /// compared.
 fn assert_agreement(number: &Msisdn) {
     if !number.digits().contains("00000000000") {
-        assert_eq!(is_possible(number), library_verdict(number), "{number}");
+        assert_eq!(
+            is_possible(number),
+            is_possible_in_library(number),
+            "{number}"
+        );
     }
 }
 
@@ -56,14 +60,14 @@ fn leading_digits_that_are_no_calling_code_are_refused_by_the_library_too() {
     for leading in 100..1000 {
         let number = number(leading, "234567892345", 11);
         if plan::check_length(&number).is_none() {
-            assert!(!library_verdict(&number), "{number}");
+            assert!(!is_possible_in_library(&number), "{number}");
             assert!(!is_possible(&number), "{number}");
         }
     }
 }
 
 #[test]
-fn a_number_that_google_knows_is_possible_without_being_read() {
+fn a_number_that_google_corrects_is_possible_without_parsing() {
     let mut numbers = 0;
     for row in CORRECTIONS.lines().skip(1) {
         let corrected = row.split(',').nth(3).expect("a row has six columns");
@@ -76,7 +80,7 @@ fn a_number_that_google_knows_is_possible_without_being_read() {
 }
 
 #[test]
-fn named_numbers() {
+fn possible_and_impossible_examples() {
     for (case, number, expected) in [
         ("Latvian mobile", "37120000001", true),
         ("Latvian, a digit short", "3712000000", false),
@@ -101,7 +105,11 @@ fn named_numbers() {
     ] {
         let number = Msisdn::parse(number).expect(case);
         assert_eq!(is_possible(&number), expected, "{case}");
-        assert_eq!(library_verdict(&number), expected, "{case}, by the library");
+        assert_eq!(
+            is_possible_in_library(&number),
+            expected,
+            "{case}, by the library"
+        );
     }
 }
 
@@ -145,7 +153,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     /// Covers the rules that rewrite a number.
     #[test]
-    fn numbers_with_what_is_dialled_at_home_get_the_answer_of_the_library(seed in any::<u64>()) {
+    fn numbers_with_a_national_prefix_get_the_answer_of_the_library(seed in any::<u64>()) {
         for written in SAMPLES.with_national_prefix(&mut SplitMix::new(seed)) {
             if let Ok(number) = Msisdn::parse(&written) {
                 assert_agreement(&number);

@@ -10,7 +10,7 @@ use super::read::Area;
 use super::{NetworkEntry, Operator, OperatorId, Prefix, Reference};
 
 /// How many lines of each list are shown.
-const SHOWN: usize = 20;
+const MAX_LINES: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
@@ -42,12 +42,15 @@ pub struct TooManyRowsRemoved {
 }
 
 pub fn difference(old: &Reference, new: &Reference) -> Difference {
-    let sides = [old, new];
+    let versions = [old, new];
     Difference {
-        operators: compare(File::Operators, sides.map(operators)),
-        networks: compare(File::Networks, sides.map(networks)),
-        prefixes: compare(File::Prefixes, sides.map(|side| prefixes(side, new))),
-        areas: compare(File::Areas, sides.map(areas)),
+        operators: compare(File::Operators, versions.map(operators)),
+        networks: compare(File::Networks, versions.map(networks)),
+        prefixes: compare(
+            File::Prefixes,
+            versions.map(|version| prefixes(version, new)),
+        ),
+        areas: compare(File::Areas, versions.map(areas)),
     }
 }
 
@@ -105,11 +108,11 @@ impl fmt::Display for Changes {
             ('~', &self.changed),
         ];
         for (sign, lines) in lists {
-            for line in lines.iter().take(SHOWN) {
+            for line in lines.iter().take(MAX_LINES) {
                 writeln!(f, "  {sign} {line}")?;
             }
-            if lines.len() > SHOWN {
-                writeln!(f, "  {sign} and {} more", lines.len() - SHOWN)?;
+            if lines.len() > MAX_LINES {
+                writeln!(f, "  {sign} and {} more", lines.len() - MAX_LINES)?;
             }
         }
         Ok(())
@@ -137,14 +140,14 @@ fn compare<K: Ord + fmt::Display>(file: File, [old, new]: [Rows<K>; 2]) -> Chang
 fn only_in<K: Ord + fmt::Display>(rows: &Rows<K>, others: &Rows<K>) -> Vec<String> {
     rows.iter()
         .filter(|(key, _)| !others.contains_key(key))
-        .map(|(key, words)| format!("{key} {words}"))
+        .map(|(key, description)| format!("{key} {description}"))
         .collect()
 }
 
 fn operators(reference: &Reference) -> Rows<OperatorId> {
     let row = |operator: &Operator| {
-        let words = format!("{} {}", shown(operator.country), operator.name);
-        (operator.id, words)
+        let description = format!("{} {}", country_code(operator.country), operator.name);
+        (operator.id, description)
     };
     reference.operators().iter().map(row).collect()
 }
@@ -158,14 +161,14 @@ fn networks(reference: &Reference) -> Rows<NetworkKey> {
 }
 
 /// Uses the new operator names for both versions, so that renaming an operator does not change all its prefixes.
-fn prefixes(reference: &Reference, present: &Reference) -> Rows<Digits> {
+fn prefixes(reference: &Reference, new: &Reference) -> Rows<Digits> {
     let row = |entry: &Prefix| {
-        let operator = present
+        let operator = new
             .operator(entry.operator)
             .or_else(|| reference.operator(entry.operator));
         let name = operator.map_or("", |operator| &*operator.name);
-        let words = format!("{} {} {name}", shown(entry.country), entry.operator);
-        (Digits(entry.prefix), words)
+        let description = format!("{} {} {name}", country_code(entry.country), entry.operator);
+        (Digits(entry.prefix), description)
     };
     reference.prefixes.all().iter().map(row).collect()
 }
@@ -175,7 +178,7 @@ fn areas(reference: &Reference) -> Rows<Digits> {
     reference.areas.iter().map(row).collect()
 }
 
-fn shown(country: Option<Country>) -> String {
+fn country_code(country: Option<Country>) -> String {
     country.map_or_else(|| "--".to_owned(), |country| country.to_string())
 }
 
@@ -187,7 +190,7 @@ impl fmt::Display for NetworkKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(network, country, operator) = self;
         let (mcc, mnc) = (network.mcc(), network.mnc());
-        write!(f, "{mcc:03}-{mnc} {} {operator}", shown(*country))
+        write!(f, "{mcc:03}-{mnc} {} {operator}", country_code(*country))
     }
 }
 

@@ -76,8 +76,8 @@ pub enum Fault {
     /// The row and its operator have different countries.
     #[error(
         "the country is {}, and operator {operator} is of {}; expected is the same",
-        shown(*.found),
-        shown(*.expected)
+        country_or_none(*.found),
+        country_or_none(*.expected)
     )]
     OtherCountry {
         operator: OperatorId,
@@ -94,7 +94,7 @@ pub enum Fault {
     },
 }
 
-fn shown(country: Option<Country>) -> String {
+fn country_or_none(country: Option<Country>) -> String {
     country.map_or_else(|| "no country".to_owned(), |country| country.to_string())
 }
 

@@ -103,7 +103,7 @@ fn the_demonstration_prices_agree_with_the_data() {
 }
 
 #[test]
-fn lists_of_a_country_are_in_order_and_complete() {
+fn lists_of_a_country_are_sorted_and_complete() {
     let mut networks = EMBEDDED
         .networks
         .all()
@@ -168,7 +168,7 @@ fn an_operator_is_found_by_its_id_and_by_its_name_in_any_case() {
 
 #[test]
 fn the_main_network_is_the_first_operational_one_under_the_main_mcc() {
-    for (case, networks, main, under_it) in [
+    for (case, networks, main, in_main_mcc) in [
         ("no network", "", None, ""),
         (
             "none operational: the lowest",
@@ -177,7 +177,7 @@ fn the_main_network_is_the_first_operational_one_under_the_main_mcc() {
             "310-10 310-20",
         ),
         (
-            "operational goes before low",
+            "an operational one is preferred to a lower one",
             "310-10 unknown;310-20 operational",
             Some("310-20"),
             "310-10 310-20",
@@ -195,7 +195,7 @@ fn the_main_network_is_the_first_operational_one_under_the_main_mcc() {
             "310-90",
         ),
         (
-            "two digits go before three",
+            "two digits are sorted before three",
             "310-010 operational;310-10 operational",
             Some("310-10"),
             "310-10 310-010",
@@ -222,15 +222,15 @@ fn the_main_network_is_the_first_operational_one_under_the_main_mcc() {
             main.map(|main| network(main).mcc()),
             "{case}"
         );
-        let mut under_it: Vec<Network> = under_it.split_whitespace().map(network).collect();
-        under_it.sort_unstable();
-        assert_eq!(*operator.networks, *under_it, "{case}");
+        let mut in_main_mcc: Vec<Network> = in_main_mcc.split_whitespace().map(network).collect();
+        in_main_mcc.sort_unstable();
+        assert_eq!(*operator.networks, *in_main_mcc, "{case}");
     }
 }
 
 #[test]
 fn the_order_of_the_rows_and_the_style_of_the_lines_do_not_matter() {
-    let turned: Vec<String> = [SMALL.operators, SMALL.networks, SMALL.prefixes, SMALL.areas]
+    let reversed: Vec<String> = [SMALL.operators, SMALL.networks, SMALL.prefixes, SMALL.areas]
         .iter()
         .map(|text| {
             let (header, rows) = text.split_once('\n').expect("a header");
@@ -238,15 +238,15 @@ fn the_order_of_the_rows_and_the_style_of_the_lines_do_not_matter() {
             format!("\u{feff}{header}\r\n{}", rows.join("\r\n"))
         })
         .collect();
-    let turned = Reference::parse(&Files {
-        operators: &turned[0],
-        networks: &turned[1],
-        prefixes: &turned[2],
-        areas: &turned[3],
+    let reversed = Reference::parse(&Files {
+        operators: &reversed[0],
+        networks: &reversed[1],
+        prefixes: &reversed[2],
+        areas: &reversed[3],
     })
     .expect("the same rows");
     let small = Reference::parse(&SMALL).expect("no fault");
-    let difference = difference(&small, &turned);
+    let difference = difference(&small, &reversed);
     assert!(difference.is_empty(), "{difference}");
 }
 
@@ -259,12 +259,15 @@ fn longest_row<'a>(file: &'a str, digits: &str) -> Option<Vec<&'a str>> {
 
 /// What `locate` should return, by a linear search.
 fn locate_naively(digits: &str) -> (Option<Country>, Option<OperatorId>) {
-    let of = |code: &str| Country::parse(code).ok();
+    let country = |code: &str| Country::parse(code).ok();
     if let Some(row) = longest_row(Files::EMBEDDED.prefixes, digits) {
-        return (of(row[1]), row[2].parse().ok().and_then(OperatorId::new));
+        return (
+            country(row[1]),
+            row[2].parse().ok().and_then(OperatorId::new),
+        );
     }
     (
-        longest_row(Files::EMBEDDED.areas, digits).and_then(|row| of(row[1])),
+        longest_row(Files::EMBEDDED.areas, digits).and_then(|row| country(row[1])),
         None,
     )
 }
@@ -282,7 +285,7 @@ fn any_digits() -> impl Strategy<Value = String> {
         7_usize..=15,
     );
     let from_a_row = from_a_row.prop_map(|(start, cut, rest, digits)| {
-        // A shortened prefix leads to its neighbours.
+        // A shortened prefix also leads to other prefixes.
         let start = &start[..start.len().saturating_sub(cut).max(1)];
         format!("{start}{rest}")[..digits.max(start.len())].to_owned()
     });

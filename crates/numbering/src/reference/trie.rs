@@ -33,7 +33,7 @@ impl Trie {
         let mut digits = String::new();
         for (prefix, value) in entries {
             digits.clear();
-            write!(digits, "{prefix}").expect("a String takes any text");
+            write!(digits, "{prefix}").expect("writing to a String cannot fail");
             trie.insert(digits.as_bytes(), value);
         }
         trie.nodes.shrink_to_fit();

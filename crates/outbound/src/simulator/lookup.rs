@@ -22,9 +22,9 @@ impl Simulator {
             SimulatedOutcome::Failed(code) => code,
             SimulatedOutcome::Delivered => Code::FINE,
         };
-        let origin = self.numbers.home(to);
+        let origin = self.numbers.locate(to);
         let other = (to.digits() == PORTED_NUMBER)
-            .then(|| self.numbers.neighbour(&origin))
+            .then(|| self.numbers.other_operator(&origin))
             .flatten();
         let home = other.as_ref().unwrap_or(&origin);
         CarrierAnswer::Answered(Subscriber {

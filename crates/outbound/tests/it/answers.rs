@@ -8,7 +8,7 @@ use crate::setup::{SECRET, SHORT, callback, client, deliver, now, options};
 
 #[tokio::test]
 async fn a_report_arrives_signed_and_is_received() {
-    let receiver = Receiver::kind().await;
+    let receiver = Receiver::answering_ok().await;
     let delivery = deliver(&client(), &format!("{}?a=b#c", receiver.url())).await;
 
     assert!(delivery.received);
@@ -19,9 +19,9 @@ async fn a_report_arrives_signed_and_is_received() {
     assert_eq!(attempt.address, Some(receiver.address.to_string()));
     assert_eq!(attempt.at, now());
 
-    let seen = receiver.seen().remove(0);
-    assert_eq!(seen.body, r#"{"id":"7","status":2,"error":43}"#);
-    let mut lines: Vec<_> = seen.head.lines().collect();
+    let request = receiver.requests().remove(0);
+    assert_eq!(request.body, r#"{"id":"7","status":2,"error":43}"#);
+    let mut lines: Vec<_> = request.head.lines().collect();
     assert_eq!(lines.remove(0), "POST /report?a=b HTTP/1.1");
     lines.sort_unstable();
     // The signature was computed with Python: base64(hmac.new(key, b"7.1731672000." + body, "sha256").digest()).
@@ -75,18 +75,18 @@ impl Case {
 
     async fn check(self) {
         let receiver = Receiver::start("127.0.0.1:0", self.script).await;
-        let order = Callback {
+        let callback = Callback {
             kind: self.kind,
             ..callback(&receiver.url())
         };
-        let delivery = client().deliver(&order, &[SECRET], now()).await;
+        let delivery = client().deliver(&callback, &[SECRET], now()).await;
         let reason = delivery.attempt.reason.as_str();
         assert_eq!(delivery.received, self.reason.is_none(), "{}", self.name);
         assert_eq!(reason, self.reason.unwrap_or("received"), "{}", self.name);
         assert_eq!(delivery.attempt.status, self.status, "{}", self.name);
         let address = Some(receiver.address.to_string());
         assert_eq!(delivery.attempt.address, address, "{}", self.name);
-        assert_eq!(receiver.seen().len(), 1, "{}: asked once", self.name);
+        assert_eq!(receiver.requests().len(), 1, "{}: called once", self.name);
     }
 }
 
@@ -108,7 +108,7 @@ async fn only_200_and_the_body_ok_count() {
         case("without a length, until the end", |_| {
             raw("HTTP/1.0 200 OK\r\n\r\nOK")
         }),
-        case("other letters", |_| raw(&answer("200 OK", "okay")))
+        case("another word", |_| raw(&answer("200 OK", "okay")))
             .fails(Some(200), "200, but the body was 'okay'"),
         case("another case", |_| raw(&answer("200 OK", "ok")))
             .fails(Some(200), "200, but the body was 'ok'"),
@@ -116,7 +116,7 @@ async fn only_200_and_the_body_ok_count() {
             Some(200),
             "200, but the body was 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…'",
         ),
-        case("nothing", |_| raw(&answer("200 OK", " \n")))
+        case("an empty body", |_| raw(&answer("200 OK", " \n")))
             .fails(Some(200), "200, but the body was empty"),
         case("no content", |_| raw("HTTP/1.1 204 No Content\r\n\r\n")).fails(
             Some(204),
@@ -126,14 +126,14 @@ async fn only_200_and_the_body_ok_count() {
             Some(201),
             "answered 201; only 200 with the body 'OK' counts",
         ),
-        case("found elsewhere", |_| {
+        case("moved temporarily", |_| {
             raw("HTTP/1.1 302 Found\r\nlocation: /other\r\ncontent-length: 2\r\n\r\nOK")
         })
         .fails(
             Some(302),
             "redirected to another address (302); redirects are not followed",
         ),
-        case("moved for good", |_| {
+        case("moved permanently", |_| {
             raw("HTTP/1.1 308 Moved\r\nlocation: /other\r\ncontent-length: 0\r\n\r\n")
         })
         .fails(
@@ -149,7 +149,7 @@ async fn only_200_and_the_body_ok_count() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer() {
+async fn broken_answers_fail() {
     let cases = [
         case("hangs up", |_| raw("")).fails(None, "closed the connection without an answer"),
         case("hangs up in the head", |_| {
@@ -176,14 +176,14 @@ async fn what_is_no_answer() {
 }
 
 #[tokio::test]
-async fn any_2xx_counts_where_that_is_the_rule() {
+async fn any_2xx_counts_for_callbacks_about_senders() {
     let cases = [
         case("any 2xx: no content", |_| {
             raw("HTTP/1.1 204 No Content\r\n\r\n")
         })
         .any_2xx()
         .status(204),
-        case("any 2xx: whatever body", |_| {
+        case("any 2xx: with any body", |_| {
             raw(&answer("202 Accepted", "later"))
         })
         .any_2xx()
@@ -212,7 +212,7 @@ const ENDLESS: &str = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\nOK";
 async fn an_endless_response_times_out() {
     let cases: [(&str, Script, &str, &[u8]); 5] = [
         (
-            "says nothing",
+            "sends nothing",
             |_| (String::new(), Then::Hang),
             "did not answer within 300 ms",
             b"",
@@ -236,7 +236,7 @@ async fn an_endless_response_times_out() {
             b"OK ",
         ),
         (
-            "pours its body",
+            "sends its body without end",
             |_| (ENDLESS.to_owned(), Then::Repeat(" ")),
             "200, but the body was longer than 1 KiB",
             b"OK ",
@@ -266,12 +266,12 @@ async fn an_endless_response_times_out() {
 
 #[tokio::test]
 async fn a_damaged_secret_sends_nothing() {
-    let receiver = Receiver::kind().await;
+    let receiver = Receiver::answering_ok().await;
     let report = callback(&receiver.url());
     let delivery = client().deliver(&report, &["whsec_%"], now()).await;
     assert!(!delivery.received);
     let reason = "the account's callback secret is not 'whsec_' and a key in Base64";
     assert_eq!(delivery.attempt.reason, reason);
-    assert!(receiver.seen().is_empty());
+    assert!(receiver.requests().is_empty());
     assert!(client().deliver(&report, &[SECRET], now()).await.received);
 }

@@ -8,10 +8,10 @@ use domain::oauth::ClientIdUrl;
 use domain::ports::ClientDocuments as _;
 use outbound::client_document::MAX_DOCUMENT_BYTES;
 use outbound::{DocumentFetch, DocumentOptions, Guard};
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 
 use crate::receiver::{Receiver, Then};
-use crate::setup::{SHORT, Scripted, options};
+use crate::setup::{SHORT, ScriptedResolver, options};
 use crate::tls::{self_signed, start, trusting};
 
 /// A host with this response, and a fetcher that trusts it.
@@ -28,7 +28,7 @@ async fn host(answer: String, then: Then, timeout: Duration) -> (Receiver, Docum
     (receiver, fetch)
 }
 
-const ASKER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const CALLER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 fn id_at(receiver: &Receiver) -> ClientIdUrl {
     let id = format!("https://{}/client.json", receiver.address);
@@ -47,15 +47,15 @@ async fn a_document_is_returned_unchanged() {
         ("application/json", r#"{"client_id":"x"}"#),
         (
             "Application/JSON; charset=utf-8",
-            "not JSON, which is for others to say",
+            "not JSON, which is not checked here",
         ),
         ("application/client+json", ""),
         ("application/json", &largest),
     ] {
-        let (receiver, fetch) = host(document(kind, body), Then::Close, PATIENCE).await;
-        let fetched = fetch.fetch(ASKER, &id_at(&receiver)).await;
+        let (receiver, fetch) = host(document(kind, body), Then::Close, TEST_TIMEOUT).await;
+        let fetched = fetch.fetch(CALLER, &id_at(&receiver)).await;
         assert_eq!(fetched.as_deref(), Ok(body.as_bytes()), "{kind}");
-        let head = &receiver.seen()[0].head;
+        let head = &receiver.requests()[0].head;
         assert!(head.starts_with("GET /client.json HTTP/1.1\r\n"), "{head}");
         let lower = head.to_ascii_lowercase();
         assert!(lower.contains("accept: application/json"), "{head}");
@@ -107,7 +107,7 @@ async fn other_content_is_refused_without_repeating_it() {
             "more than 16384 bytes",
         ),
         (
-            "ever so slow",
+            "very slow",
             endless.to_owned(),
             Then::Drip("s"),
             "did not arrive within",
@@ -124,21 +124,21 @@ async fn other_content_is_refused_without_repeating_it() {
         let timeout = if reason.contains("within") {
             SHORT
         } else {
-            PATIENCE
+            TEST_TIMEOUT
         };
         let (receiver, fetch) = host(answer, then, timeout).await;
         let refused = fetch
-            .fetch(ASKER, &id_at(&receiver))
+            .fetch(CALLER, &id_at(&receiver))
             .await
             .expect_err(name)
             .0;
         assert!(refused.contains(reason), "{name}: {refused}");
         assert!(!refused.contains("secret"), "{name}: {refused}");
         // With a short timeout, the request may not have been sent.
-        let asked = receiver.seen().len();
+        let requests = receiver.requests().len();
         assert!(
-            asked == 1 || timeout == SHORT && asked == 0,
-            "{name}: asked {asked} times"
+            requests == 1 || timeout == SHORT && requests == 0,
+            "{name}: {requests} requests"
         );
     }
 }
@@ -146,7 +146,12 @@ async fn other_content_is_refused_without_repeating_it() {
 /// A name may resolve differently when it is connected to, so the address itself is checked.
 #[tokio::test]
 async fn a_name_with_an_internal_address_is_not_dialled() {
-    let (receiver, _) = host(document("application/json", "{}"), Then::Close, PATIENCE).await;
+    let (receiver, _) = host(
+        document("application/json", "{}"),
+        Then::Close,
+        TEST_TIMEOUT,
+    )
+    .await;
     let port = receiver.address.port();
     for (name, host, addresses) in [
         ("the address", "127.0.0.1", &["127.0.0.1"][..]),
@@ -160,38 +165,38 @@ async fn a_name_with_an_internal_address_is_not_dialled() {
     ] {
         let mut dialer = options().dialer;
         dialer.guard = Guard::default();
-        dialer.resolver = Scripted::new(&[addresses]);
+        dialer.resolver = ScriptedResolver::new(&[addresses]);
         let fetch = DocumentFetch::new(DocumentOptions {
             dialer,
-            fetch_timeout: PATIENCE,
+            fetch_timeout: TEST_TIMEOUT,
             max_fetches: 1,
         });
         let id = format!("https://{host}:{port}/client.json");
         let id = ClientIdUrl::parse(&id).expect("an address");
-        let refused = fetch.fetch(ASKER, &id).await.expect_err(name).0;
+        let refused = fetch.fetch(CALLER, &id).await.expect_err(name).0;
         assert!(refused.contains("may not be called"), "{name}: {refused}");
         assert!(!refused.contains("127.0.0.1"), "{name}: {refused}");
     }
-    assert!(receiver.seen().is_empty());
+    assert!(receiver.requests().is_empty());
 }
 
 #[tokio::test]
-async fn an_address_whose_documents_hang_leaves_room_for_others() {
-    let (silent, fetch) = host(String::new(), Then::Hang, PATIENCE).await;
+async fn an_address_whose_documents_hang_leaves_capacity_for_others() {
+    let (silent, fetch) = host(String::new(), Then::Hang, TEST_TIMEOUT).await;
     let fetch = Arc::new(fetch);
-    let start = |asker: IpAddr| {
+    let start = |caller: IpAddr| {
         let (fetch, id) = (fetch.clone(), id_at(&silent));
-        tokio::spawn(async move { fetch.fetch(asker, &id).await.is_err() })
+        tokio::spawn(async move { fetch.fetch(caller, &id).await.is_err() })
     };
-    let hanging: Vec<_> = (0..20).map(|_| start(ASKER)).collect();
-    silent.wait_until_asked(4).await;
+    let hanging: Vec<_> = (0..20).map(|_| start(CALLER)).collect();
+    silent.wait_for_requests(4).await;
     let other = start([192, 0, 2, 2].into());
-    silent.wait_until_asked(5).await;
+    silent.wait_for_requests(5).await;
     assert!(!other.is_finished());
     assert!(hanging.iter().all(|fetch| !fetch.is_finished()));
     assert_eq!(
-        silent.seen().len(),
+        silent.requests().len(),
         5,
-        "four of one address, one of the other"
+        "four from one address, one from the other"
     );
 }

@@ -6,20 +6,20 @@ use crate::receiver::{Receiver, Then, answer};
 use crate::setup::{client, deliver};
 
 fn connections(receiver: &Receiver) -> usize {
-    let seen = receiver.seen();
-    let distinct: HashSet<_> = seen.iter().map(|request| request.connection).collect();
+    let requests = receiver.requests();
+    let distinct: HashSet<_> = requests.iter().map(|request| request.connection).collect();
     distinct.len()
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_callbacks() {
-    let receiver = Receiver::kind().await;
+    let receiver = Receiver::answering_ok().await;
     let client = client();
     for _ in 0..50 {
         assert!(deliver(&client, &receiver.url()).await.received);
     }
-    assert_eq!(receiver.seen().len(), 50);
-    // A connection that is returned too late for the next callback causes a second one.
+    assert_eq!(receiver.requests().len(), 50);
+    // If a connection is not back in the pool for the next callback, a second one is opened.
     assert!(connections(&receiver) <= 2, "{}", connections(&receiver));
 }
 
@@ -52,23 +52,23 @@ async fn a_kept_connection_that_was_closed_costs_no_attempt() {
         let delivery = deliver(&client, &receiver.url()).await;
         assert!(delivery.received, "{}", delivery.attempt.reason);
     }
-    let asked = receiver.seen().len();
-    assert!(asked > 10, "at least one was asked again: {asked}");
+    let requests = receiver.requests().len();
+    assert!(requests > 10, "at least one was sent again: {requests}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_at_once_all_arrive() {
-    let receiver = Receiver::kind().await;
+    let receiver = Receiver::answering_ok().await;
     let client = client();
-    let mut tries = tokio::task::JoinSet::new();
+    let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..64 {
         let (client, url) = (client.clone(), receiver.url());
-        tries.spawn(async move {
+        tasks.spawn(async move {
             for _ in 0..20 {
                 assert!(deliver(&client, &url).await.received);
             }
         });
     }
-    tries.join_all().await;
-    assert_eq!(receiver.seen().len(), 64 * 20);
+    tasks.join_all().await;
+    assert_eq!(receiver.requests().len(), 64 * 20);
 }

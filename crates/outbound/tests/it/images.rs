@@ -6,13 +6,13 @@ use std::time::Duration;
 use domain::ports::ImageGuard as _;
 use domain::{AccountId, ImageUrl};
 use outbound::{Guard, ImageCheck, ImageOptions};
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::receiver::{Receiver, Then, answer};
 use crate::samples::{gif, jpeg, png};
-use crate::setup::{SHORT, Scripted, account, options};
+use crate::setup::{SHORT, ScriptedResolver, account, options};
 
 const MAX_BYTES: usize = 1_048_576;
 
@@ -22,7 +22,7 @@ const MANY: usize = 8;
 fn image_options() -> ImageOptions {
     ImageOptions {
         dialer: options().dialer,
-        check_timeout: PATIENCE,
+        check_timeout: TEST_TIMEOUT,
         max_fetches: MANY,
     }
 }
@@ -93,22 +93,22 @@ async fn images_of_each_type_are_accepted_under_any_name() {
         ("a JPEG", file(&jpeg()), "x.jpeg"),
         ("a PNG", file(&png()), "x.png?size=1#top"),
         ("a GIF", file(&gif(1)), "x.gif"),
-        ("a PNG under another's name", file(&png()), "x.gif"),
+        ("a PNG with another extension", file(&png()), "x.gif"),
         ("the largest", file(&png_of_size(MAX_BYTES)), "x.png"),
         ("one without a length", without_length, "x.jpeg"),
     ] {
         let mut host = host(answer, Then::Close).await;
-        let check = checker(PATIENCE, MANY);
+        let check = checker(TEST_TIMEOUT, MANY);
         assert_eq!(
             refusal(&check, &image_at(&host, path)).await,
             None,
             "{name}"
         );
         host.wait_until_closed(1).await;
-        let head = &host.seen()[0].head;
+        let head = &host.requests()[0].head;
         let (request, fields) = head.split_once("\r\n").expect("fields");
-        let (asked, _) = path.split_once('#').unwrap_or((path, ""));
-        assert_eq!(request, format!("GET /{asked} HTTP/1.1"), "{name}");
+        let (sent_path, _) = path.split_once('#').unwrap_or((path, ""));
+        assert_eq!(request, format!("GET /{sent_path} HTTP/1.1"), "{name}");
         assert!(
             fields.contains("accept: image/jpeg, image/png, image/gif"),
             "{head}"
@@ -130,7 +130,7 @@ async fn unusable_images_are_refused() {
             "the GIF is animated; give one with a single frame",
         ),
         (
-            "a page under an image's name",
+            "a page with the extension of an image",
             file(b"<html>not found</html>"),
             Then::Continue,
             "the file is not a JPEG, PNG or GIF, whatever its name says",
@@ -163,7 +163,7 @@ async fn unusable_images_are_refused() {
         ),
     ] {
         let mut host = host(answer, then).await;
-        let check = checker(PATIENCE, MANY);
+        let check = checker(TEST_TIMEOUT, MANY);
         let got = refusal(&check, &image_at(&host, "x.png")).await;
         assert_eq!(got.as_deref(), Some(reason), "{name}");
         host.wait_until_closed(1).await;
@@ -206,10 +206,10 @@ async fn images_that_cannot_be_fetched_are_refused() {
         ),
     ] {
         let host = host(answer.into_bytes(), Then::Close).await;
-        let got = refusal(&checker(PATIENCE, MANY), &image_at(&host, "x.png")).await;
+        let got = refusal(&checker(TEST_TIMEOUT, MANY), &image_at(&host, "x.png")).await;
         let wanted = format!("the image cannot be fetched ({reason})");
         assert_eq!(got, Some(wanted), "{name}");
-        assert_eq!(host.seen().len(), 1, "{name}");
+        assert_eq!(host.requests().len(), 1, "{name}");
     }
 }
 
@@ -260,8 +260,8 @@ async fn a_slow_host_times_out() {
 async fn a_forbidden_address_is_not_called() {
     let host = host(file(&png()), Then::Continue).await;
     let port = host.address.port();
-    for (name, place, reason) in [
-        ("as it is", "127.0.0.1", "127.0.0.1 is a loopback address"),
+    for (name, target, reason) in [
+        ("plain", "127.0.0.1", "127.0.0.1 is a loopback address"),
         ("in disguise", "0x7f.1", "127.0.0.1 is a loopback address"),
         (
             "mapped",
@@ -281,28 +281,28 @@ async fn a_forbidden_address_is_not_called() {
     ] {
         let mut options = image_options();
         options.dialer.guard = Guard::default();
-        options.dialer.resolver = Scripted::new(&[&["127.0.0.1"]]);
+        options.dialer.resolver = ScriptedResolver::new(&[&["127.0.0.1"]]);
         let check = ImageCheck::new(options);
-        let got = refusal(&check, &format!("http://{place}:{port}/x.png")).await;
+        let got = refusal(&check, &format!("http://{target}:{port}/x.png")).await;
         let wanted = format!("{reason}; images are not fetched from there");
         assert_eq!(got, Some(wanted), "{name}");
     }
-    assert!(host.seen().is_empty());
+    assert!(host.requests().is_empty());
 }
 
 #[tokio::test]
-async fn an_unreachable_host_has_a_plain_reason() {
+async fn an_unreachable_host_has_a_clear_reason() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let nobody = free.local_addr().expect("bound");
+    let unused = free.local_addr().expect("bound");
     drop(free);
     for (url, reason) in [
-        (format!("http://{nobody}/x.png"), "refused the connection"),
+        (format!("http://{unused}/x.png"), "refused the connection"),
         (
             "http://nowhere.example/x.png".to_owned(),
             "the name does not resolve",
         ),
     ] {
-        let got = refusal(&checker(PATIENCE, MANY), &url).await;
+        let got = refusal(&checker(TEST_TIMEOUT, MANY), &url).await;
         let wanted = format!("the image cannot be fetched ({reason})");
         assert_eq!(got, Some(wanted), "{url}");
     }
@@ -321,27 +321,27 @@ async fn results_are_cached_and_failures_are_not() {
         ),
     ] {
         let host = host(answer, Then::Close).await;
-        let check = checker(PATIENCE, MANY);
+        let check = checker(TEST_TIMEOUT, MANY);
         let url = image_at(&host, "x.png");
         let first = refusal(&check, &url).await;
         assert_eq!(refusal(&check, &url).await, first, "{name}");
-        assert_eq!(host.seen().len(), fetches, "{name}");
+        assert_eq!(host.requests().len(), fetches, "{name}");
         refusal(&check, &format!("{url}?another")).await;
-        assert_eq!(host.seen().len(), fetches + 1, "{name}");
+        assert_eq!(host.requests().len(), fetches + 1, "{name}");
     }
 }
 
 #[tokio::test]
 async fn concurrent_checks_share_a_fetch() {
     let host = host(file(&png()), Then::Continue).await;
-    let check = checker(PATIENCE, 1);
+    let check = checker(TEST_TIMEOUT, 1);
     let checks: Vec<_> = (0..50)
         .map(|_| start_check(&check, image_at(&host, "x.png")))
         .collect();
     for running in checks {
         assert_eq!(running.await.expect("runs"), None);
     }
-    assert_eq!(host.seen().len(), 1);
+    assert_eq!(host.requests().len(), 1);
 }
 
 /// Starts checks of images on hosts that never respond, each for its own account, and waits until all hosts were
@@ -356,14 +356,14 @@ async fn hang(check: &Arc<ImageCheck>, hosts: usize) -> Vec<JoinHandle<Option<St
         start_check_for(account, check, url)
     };
     let checks = (1..=hosts).map(start).collect();
-    silent.wait_until_asked(hosts).await;
+    silent.wait_for_requests(hosts).await;
     checks
 }
 
 #[tokio::test]
 async fn hanging_hosts_leave_permits_for_others_up_to_the_bound() {
     let good = host(file(&png()), Then::Continue).await;
-    let check = checker(PATIENCE, 16);
+    let check = checker(TEST_TIMEOUT, 16);
     let hanging = hang(&check, 15).await;
     assert_eq!(refusal(&check, &image_at(&good, "1.png")).await, None);
 
@@ -371,7 +371,7 @@ async fn hanging_hosts_leave_permits_for_others_up_to_the_bound() {
     let waiting = start_check(&check, image_at(&good, "2.png"));
     // A cached result needs no permit.
     assert_eq!(refusal(&check, &image_at(&good, "1.png")).await, None);
-    assert_eq!(good.seen().len(), 1);
+    assert_eq!(good.requests().len(), 1);
     assert!(!waiting.is_finished());
     last[0].abort();
     assert_eq!(waiting.await.expect("runs"), None);
@@ -379,17 +379,17 @@ async fn hanging_hosts_leave_permits_for_others_up_to_the_bound() {
 }
 
 #[tokio::test]
-async fn an_account_whose_hosts_hang_leaves_room_for_others() {
+async fn an_account_whose_hosts_hang_leaves_capacity_for_others() {
     let good = host(file(&png()), Then::Continue).await;
     let silent = Receiver::start("127.0.0.1:0", |_| ("", Then::Hang)).await;
-    let check = checker(PATIENCE, 16);
+    let check = checker(TEST_TIMEOUT, 16);
     let greedy = AccountId::new(2).expect("in range");
     let hanging: Vec<_> = (0..50)
         .map(|n| start_check_for(greedy, &check, image_at(&silent, &format!("{n}.png"))))
         .collect();
-    silent.wait_until_asked(8).await;
+    silent.wait_for_requests(8).await;
     assert_eq!(refusal(&check, &image_at(&good, "x.png")).await, None);
-    assert_eq!(silent.seen().len(), 8, "its share");
+    assert_eq!(silent.requests().len(), 8, "no more than its share");
     assert!(hanging.iter().all(|check| !check.is_finished()));
 }
 
@@ -401,7 +401,7 @@ async fn a_check_without_a_permit_in_time_is_refused() {
     let busy = "the image was not fetched: too many others are being fetched; try again shortly";
     let got = refusal(&check, &image_at(&good, "x.png")).await;
     assert_eq!(got.as_deref(), Some(busy));
-    assert!(good.seen().is_empty());
+    assert!(good.requests().is_empty());
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outbound::{CallbackClient, DnsOptions, DnsResolver, Resolve};
-use testkit::{NameServer, PATIENCE, Record};
+use testkit::{NameServer, Record, TEST_TIMEOUT};
 
 use crate::reach::FORBIDDEN;
 use crate::receiver::Receiver;
@@ -19,7 +19,7 @@ const HOUR_S: u32 = 3600;
 fn dns_options(server: &NameServer) -> DnsOptions {
     DnsOptions {
         name_servers: vec![server.address()],
-        deadline: PATIENCE,
+        deadline: TEST_TIMEOUT,
         ..DnsOptions::default()
     }
 }
@@ -28,13 +28,13 @@ fn server(record: impl Fn(&str) -> Record + Send + 'static) -> NameServer {
     NameServer::start(record).expect("a name server")
 }
 
-/// The result of a lookup, repeated if the machine was too slow.
+/// The result of a lookup. Repeats it if it timed out on a slow machine.
 async fn look_up(resolver: &DnsResolver, host: &str) -> Result<Vec<IpAddr>, io::ErrorKind> {
     let start = Instant::now();
     loop {
         let found = resolver.resolve(host, 80).await;
         match found.map_err(|error| error.kind()) {
-            Err(kind) if kind != io::ErrorKind::NotFound && start.elapsed() < PATIENCE => {}
+            Err(kind) if kind != io::ErrorKind::NotFound && start.elapsed() < TEST_TIMEOUT => {}
             found => return found,
         }
     }
@@ -50,10 +50,17 @@ async fn answers_are_remembered_within_bounds() {
     for (name, record, max_ttl, max_negative_ttl, first, second) in [
         ("remembered", &address, long, none, &found, &found),
         ("not for long", &address, none, long, &found, &moved),
-        ("as its record says", &short, long, long, &found, &moved),
+        (
+            "for the TTL of its record",
+            &short,
+            long,
+            long,
+            &found,
+            &moved,
+        ),
         (
             "nothing",
-            &Record::Nothing(HOUR_S),
+            &Record::NoSuchName(HOUR_S),
             none,
             long,
             &nothing,
@@ -61,7 +68,7 @@ async fn answers_are_remembered_within_bounds() {
         ),
         (
             "nothing, not for long",
-            &Record::Nothing(HOUR_S),
+            &Record::NoSuchName(HOUR_S),
             long,
             none,
             &nothing,
@@ -93,11 +100,11 @@ async fn answers_are_remembered_within_bounds() {
 #[tokio::test]
 async fn a_lookup_ends_at_its_deadline_and_others_do_not_wait_for_it() {
     let server = server(|name| match name {
-        name if name.ends_with("hangs.example") => Record::Silence,
+        name if name.ends_with("hangs.example") => Record::NoAnswer,
         _ => Record::address(PUBLIC),
     });
     let resolver = Arc::new(DnsResolver::new(dns_options(&server)));
-    // More than one domain may have at once.
+    // More than the limit of concurrent lookups for one domain.
     let hanging: Vec<_> = (0..200)
         .map(|number| {
             let resolver = resolver.clone();
@@ -124,8 +131,8 @@ async fn a_lookup_ends_at_its_deadline_and_others_do_not_wait_for_it() {
 
 /// The address of a name is checked before connecting, cached or not.
 #[tokio::test]
-async fn what_is_dialled_is_what_the_name_server_said_and_the_guard_permits() {
-    let receiver = Receiver::kind().await;
+async fn only_addresses_from_the_name_server_that_the_guard_permits_are_dialled() {
+    let receiver = Receiver::answering_ok().await;
     let server = server(|name| match name {
         "inside.example" => Record::address([10, 0, 0, 1]),
         "both.example" => {
@@ -152,8 +159,8 @@ async fn what_is_dialled_is_what_the_name_server_said_and_the_guard_permits() {
                 break;
             }
             // On a slow machine the lookup may time out.
-            assert!(start.elapsed() < PATIENCE, "{host}: {reason}");
+            assert!(start.elapsed() < TEST_TIMEOUT, "{host}: {reason}");
         }
     }
-    assert_eq!(server.asked("localhost"), 0, "/etc/hosts knows it");
+    assert_eq!(server.query_count("localhost"), 0, "/etc/hosts knows it");
 }

@@ -9,9 +9,9 @@ use outbound::{CallbackClient, DnsOptions, DnsResolver, Guard, Resolve, SystemRe
 use tokio::net::TcpListener;
 
 use crate::receiver::{Receiver, Script, Then, answer};
-use crate::setup::{Scripted, account, callback, deliver, options};
+use crate::setup::{ScriptedResolver, account, callback, deliver, options};
 
-const KIND: Script = |_| (answer("200 OK", "OK"), Then::Continue);
+const ANSWER_OK: Script = |_| (answer("200 OK", "OK"), Then::Continue);
 
 /// The address is not shown to callers.
 pub(crate) const FORBIDDEN: &str = "the host leads to an address that may not be called";
@@ -22,7 +22,7 @@ fn only(network: &str) -> Guard {
 
 #[tokio::test]
 async fn a_forbidden_address_is_not_dialled_in_any_notation() {
-    let receiver = Receiver::kind().await;
+    let receiver = Receiver::answering_ok().await;
     let port = receiver.address.port();
     for host in [
         "127.0.0.1",
@@ -37,7 +37,7 @@ async fn a_forbidden_address_is_not_dialled_in_any_notation() {
     ] {
         let mut options = options();
         options.dialer.guard = Guard::default();
-        options.dialer.resolver = Scripted::new(&[&["127.0.0.1", "::1"]]);
+        options.dialer.resolver = ScriptedResolver::new(&[&["127.0.0.1", "::1"]]);
         let client = CallbackClient::new(options);
         let attempt = deliver(&client, &format!("http://{host}:{port}/"))
             .await
@@ -45,7 +45,7 @@ async fn a_forbidden_address_is_not_dialled_in_any_notation() {
         assert_eq!(attempt.reason, FORBIDDEN, "{host}");
         assert_eq!((attempt.status, attempt.address), (None, None), "{host}");
     }
-    assert!(receiver.seen().is_empty());
+    assert!(receiver.requests().is_empty());
 }
 
 #[tokio::test]
@@ -59,18 +59,18 @@ async fn a_redirect_to_a_forbidden_address_leads_nowhere() {
     let delivery = deliver(&CallbackClient::new(options()), &receiver.url()).await;
     assert!(!delivery.received);
     assert_eq!(delivery.attempt.status, Some(307));
-    assert_eq!(receiver.seen().len(), 1);
+    assert_eq!(receiver.requests().len(), 1);
 }
 
 /// Two receivers on the same port: one at a permitted address, one at a forbidden one.
 async fn two_at_one_port() -> (Receiver, Receiver) {
     let plain = |stream| async { Some(stream) };
     loop {
-        let first = Receiver::start("127.0.0.2:0", KIND).await;
+        let first = Receiver::start("127.0.0.2:0", ANSWER_OK).await;
         // Another program may use the port at the other address; then another port is tried.
         let second = TcpListener::bind(("127.0.0.1", first.address.port())).await;
         if let Ok(second) = second {
-            return (first, Receiver::serve(second, KIND, plain));
+            return (first, Receiver::serve(second, ANSWER_OK, plain));
         }
     }
 }
@@ -79,7 +79,7 @@ async fn two_at_one_port() -> (Receiver, Receiver) {
 async fn a_name_that_changes_after_the_check_is_refused_when_dialled() {
     let (permitted, forbidden) = two_at_one_port().await;
     let url = format!("http://moving.example:{}/", permitted.address.port());
-    let resolver = Scripted::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
+    let resolver = ScriptedResolver::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
     let mut options = options();
     options.dialer.guard = only("127.0.0.2/32");
     options.dialer.resolver = resolver.clone();
@@ -91,12 +91,12 @@ async fn a_name_that_changes_after_the_check_is_refused_when_dialled() {
     );
     let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
     assert_eq!(attempt.reason, FORBIDDEN);
-    assert_eq!(resolver.asked(), 2);
-    assert!(permitted.seen().is_empty() && forbidden.seen().is_empty());
+    assert_eq!(resolver.lookups(), 2);
+    assert!(permitted.requests().is_empty() && forbidden.requests().is_empty());
 }
 
 #[tokio::test]
-async fn the_address_that_was_judged_is_the_one_that_is_dialled() {
+async fn the_checked_address_is_the_one_that_is_dialled() {
     for (name, answers) in [
         (
             "it changes at once",
@@ -112,7 +112,7 @@ async fn the_address_that_was_judged_is_the_one_that_is_dialled() {
         ),
     ] {
         let (permitted, forbidden) = two_at_one_port().await;
-        let resolver = Scripted::new(answers);
+        let resolver = ScriptedResolver::new(answers);
         let mut options = options();
         options.dialer.guard = only("127.0.0.2/32");
         options.dialer.resolver = resolver.clone();
@@ -124,17 +124,17 @@ async fn the_address_that_was_judged_is_the_one_that_is_dialled() {
             Some(permitted.address.to_string()),
             "{name}"
         );
-        assert_eq!(resolver.asked(), 1, "{name}");
-        assert!(forbidden.seen().is_empty(), "{name}");
+        assert_eq!(resolver.lookups(), 1, "{name}");
+        assert!(forbidden.requests().is_empty(), "{name}");
     }
 }
 
 #[tokio::test]
 async fn the_next_address_is_tried_when_one_does_not_answer() {
-    let receiver = Receiver::start("127.0.0.2:0", KIND).await;
+    let receiver = Receiver::start("127.0.0.2:0", ANSWER_OK).await;
     let mut options = options();
     // Nothing listens at the first address.
-    options.dialer.resolver = Scripted::new(&[&["127.0.0.3", "127.0.0.2"]]);
+    options.dialer.resolver = ScriptedResolver::new(&[&["127.0.0.3", "127.0.0.2"]]);
     let url = format!("http://two.example:{}/", receiver.address.port());
     let delivery = deliver(&CallbackClient::new(options), &url).await;
     assert!(delivery.received, "{}", delivery.attempt.reason);
@@ -142,8 +142,8 @@ async fn the_next_address_is_tried_when_one_does_not_answer() {
 }
 
 #[tokio::test]
-async fn a_callback_leaves_from_the_source_that_is_set() {
-    let receiver = Receiver::kind().await;
+async fn a_callback_uses_the_configured_source_address() {
+    let receiver = Receiver::answering_ok().await;
     let port = receiver.address.port();
     for (name, source, url, outcome) in [
         (
@@ -153,7 +153,7 @@ async fn a_callback_leaves_from_the_source_that_is_set() {
             "received",
         ),
         (
-            "not this machine's",
+            "of another machine",
             "192.0.2.1",
             format!("http://127.0.0.1:{port}/"),
             "the source address that is set cannot be used: address not available",
@@ -170,26 +170,30 @@ async fn a_callback_leaves_from_the_source_that_is_set() {
         let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
         assert_eq!(attempt.reason, outcome, "{name}");
     }
-    let peers: Vec<_> = receiver.seen().iter().map(|seen| seen.peer.ip()).collect();
+    let peers: Vec<_> = receiver
+        .requests()
+        .iter()
+        .map(|request| request.peer.ip())
+        .collect();
     assert_eq!(peers, ["127.0.0.2".parse::<IpAddr>().expect("an address")]);
 }
 
 #[tokio::test]
-async fn an_unreachable_receiver_has_a_plain_reason() {
+async fn an_unreachable_receiver_has_a_clear_reason() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = free.local_addr().expect("bound");
     drop(free);
-    let attempt = deliver(
+    let delivery = deliver(
         &CallbackClient::new(options()),
         &format!("http://{address}/"),
     )
     .await;
-    assert_eq!(attempt.attempt.reason, "refused the connection");
-    assert_eq!(attempt.attempt.address, Some(address.to_string()));
+    assert_eq!(delivery.attempt.reason, "refused the connection");
+    assert_eq!(delivery.attempt.address, Some(address.to_string()));
 
     for (name, answers) in [("unknown", &[][..]), ("without addresses", &[&[][..]])] {
         let mut options = options();
-        options.dialer.resolver = Scripted::new(answers);
+        options.dialer.resolver = ScriptedResolver::new(answers);
         let client = CallbackClient::new(options);
         let attempt = deliver(&client, "http://nowhere.example/").await.attempt;
         assert_eq!(attempt.reason, "the name does not resolve", "{name}");
@@ -198,16 +202,16 @@ async fn an_unreachable_receiver_has_a_plain_reason() {
 }
 
 /// Never responds.
-struct Silent;
+struct SilentResolver;
 
 #[async_trait]
-impl Resolve for Silent {
+impl Resolve for SilentResolver {
     async fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<IpAddr>> {
         std::future::pending().await
     }
 }
 
-// The paused clock advances as soon as nothing else is to do.
+// The paused clock advances when every task is idle.
 #[tokio::test(start_paused = true)]
 async fn a_hanging_connection_times_out() {
     let silent = Receiver::start("127.0.0.1:0", |_| (String::new(), Then::Hang)).await;
@@ -222,20 +226,20 @@ async fn a_hanging_connection_times_out() {
         ),
     ] {
         let mut options = options();
-        options.dialer.resolver = Arc::new(Silent);
+        options.dialer.resolver = Arc::new(SilentResolver);
         let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
         assert_eq!(attempt.reason, reason, "{url}");
     }
 }
 
 #[tokio::test]
-async fn the_systems_names_are_known() {
+async fn names_in_the_hosts_file_resolve() {
     let resolvers: [Arc<dyn Resolve>; 2] = [
         Arc::new(SystemResolver::new(2)),
         Arc::new(DnsResolver::new(DnsOptions::default())),
     ];
     for resolver in resolvers {
-        let receiver = Receiver::kind().await;
+        let receiver = Receiver::answering_ok().await;
         let mut options = options();
         options.dialer.resolver = resolver;
         let url = format!("http://localhost:{}/", receiver.address.port());

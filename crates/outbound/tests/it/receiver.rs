@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -25,9 +25,8 @@ pub(crate) enum Then {
 /// The response for the n-th request of a connection, from 1. Other scripts return bytes.
 pub(crate) type Script = fn(usize) -> (String, Then);
 
-/// A request that was received.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequest {
     pub(crate) connection: usize,
     pub(crate) peer: SocketAddr,
     pub(crate) head: String,
@@ -37,7 +36,7 @@ pub(crate) struct Seen {
 /// Runs until the runtime of its test ends.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    seen: watch::Receiver<Vec<Seen>>,
+    requests: watch::Receiver<Vec<ReceivedRequest>>,
     closed: watch::Receiver<usize>,
 }
 
@@ -49,7 +48,7 @@ pub(crate) fn answer(status: &str, body: &str) -> String {
 
 impl Receiver {
     /// Answers every request with `200` and `OK`.
-    pub(crate) async fn kind() -> Self {
+    pub(crate) async fn answering_ok() -> Self {
         Self::start("127.0.0.1:0", |_| (answer("200 OK", "OK"), Then::Continue)).await
     }
 
@@ -73,16 +72,16 @@ impl Receiver {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let address = listener.local_addr().expect("bound");
-        let (notes, seen) = watch::channel(Vec::new());
+        let (received, requests) = watch::channel(Vec::new());
         let (closing, closed) = watch::channel(0);
         tokio::spawn(async move {
             for connection in 1.. {
                 let (stream, peer) = listener.accept().await.expect("accepts");
-                let (stream, notes, closing) = (wrap(stream), notes.clone(), closing.clone());
+                let (stream, received, closing) = (wrap(stream), received.clone(), closing.clone());
                 let script = script.clone();
                 tokio::spawn(async move {
                     if let Some(stream) = stream.await {
-                        converse(stream, &script, connection, peer, &notes).await;
+                        serve_connection(stream, &script, connection, peer, &received).await;
                     }
                     closing.send_modify(|count| *count += 1);
                 });
@@ -90,7 +89,7 @@ impl Receiver {
         });
         Self {
             address,
-            seen,
+            requests,
             closed,
         }
     }
@@ -99,54 +98,56 @@ impl Receiver {
         format!("http://{}/report", self.address)
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.borrow().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.borrow().clone()
     }
 
     /// Waits for this many requests.
-    pub(crate) async fn wait_until_asked(&self, requests: usize) {
-        let mut seen = self.seen.clone();
-        let asked = seen.wait_for(|seen| seen.len() >= requests);
-        let in_time = timeout(PATIENCE, asked).await;
-        in_time.expect("asked in time").expect("the receiver runs");
+    pub(crate) async fn wait_for_requests(&self, count: usize) {
+        let mut requests = self.requests.clone();
+        let enough = requests.wait_for(|requests| requests.len() >= count);
+        let in_time = timeout(TEST_TIMEOUT, enough).await;
+        in_time
+            .expect("requests in time")
+            .expect("the receiver runs");
     }
 
     /// Waits until this many connections were opened and closed.
     pub(crate) async fn wait_until_closed(&mut self, connections: usize) {
         let closed = self.closed.wait_for(|count| *count >= connections);
-        let in_time = timeout(PATIENCE, closed).await;
+        let in_time = timeout(TEST_TIMEOUT, closed).await;
         in_time.expect("closed in time").expect("the receiver runs");
     }
 }
 
 /// Answers on one connection until either side closes it.
-async fn converse<A: AsRef<[u8]>, S: AsyncRead + AsyncWrite + Unpin>(
+async fn serve_connection<A: AsRef<[u8]>, S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     script: &(impl Fn(usize) -> (A, Then) + Sync),
     connection: usize,
     peer: SocketAddr,
-    notes: &watch::Sender<Vec<Seen>>,
+    received: &watch::Sender<Vec<ReceivedRequest>>,
 ) {
     for request in 1.. {
         let Some((head, body)) = read_request(&mut stream).await else {
             return;
         };
-        let request_seen = Seen {
+        let received_request = ReceivedRequest {
             connection,
             peer,
             head,
             body,
         };
-        notes.send_modify(|seen| seen.push(request_seen));
+        received.send_modify(|requests| requests.push(received_request));
         let (bytes, then) = script(request);
-        if stream.write_all(bytes.as_ref()).await.is_err() || !go_on(&mut stream, then).await {
+        if stream.write_all(bytes.as_ref()).await.is_err() || !follow_up(&mut stream, then).await {
             return;
         }
     }
 }
 
-/// Returns whether to read the next request.
-async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, then: Then) -> bool {
+/// Does what follows a response, and returns whether to read the next request.
+async fn follow_up<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, then: Then) -> bool {
     match then {
         Then::Continue => return true,
         Then::Close => drop(stream.shutdown().await),

@@ -22,29 +22,29 @@ pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
 /// Answers from a list, repeating the last entry, and counts the lookups.
 #[derive(Default)]
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedResolver {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
-    asked: Mutex<usize>,
+    lookups: Mutex<usize>,
 }
 
-impl Scripted {
+impl ScriptedResolver {
     pub(crate) fn new(answers: &[&[&str]]) -> Arc<Self> {
         let ips = |texts: &&[&str]| texts.iter().map(|ip| ip.parse().expect(ip)).collect();
         Arc::new(Self {
             answers: Mutex::new(answers.iter().map(ips).collect()),
-            asked: Mutex::default(),
+            lookups: Mutex::default(),
         })
     }
 
-    pub(crate) fn asked(&self) -> usize {
-        *self.asked.lock().expect("not poisoned")
+    pub(crate) fn lookups(&self) -> usize {
+        *self.lookups.lock().expect("not poisoned")
     }
 }
 
 #[async_trait]
-impl Resolve for Scripted {
+impl Resolve for ScriptedResolver {
     async fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<IpAddr>> {
-        *self.asked.lock().expect("not poisoned") += 1;
+        *self.lookups.lock().expect("not poisoned") += 1;
         let mut answers = self.answers.lock().expect("not poisoned");
         let last = answers.len() <= 1;
         let answer = if last {
@@ -65,7 +65,7 @@ pub(crate) fn options() -> CallbackOptions {
     CallbackOptions {
         dialer: DialerOptions {
             guard: Guard::new(Guard::loopback()),
-            resolver: Scripted::new(&[]),
+            resolver: ScriptedResolver::new(&[]),
             source: Vec::new(),
             tls: public_roots(),
         },

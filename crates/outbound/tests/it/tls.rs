@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::receiver::{Receiver, Then, answer};
-use crate::setup::{Scripted, deliver, options};
+use crate::setup::{ScriptedResolver, deliver, options};
 
 pub(crate) struct Identity {
     pub(crate) certificate: CertificateDer<'static>,
@@ -75,7 +75,7 @@ pub(crate) fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig
 }
 
 #[tokio::test]
-async fn a_receiver_must_prove_who_it_is() {
+async fn a_receiver_needs_a_trusted_certificate() {
     let identity = self_signed();
     let certificate = identity.certificate.clone();
     let receiver = start(identity, |_| (answer("200 OK", "OK"), Then::Continue)).await;
@@ -89,14 +89,14 @@ async fn a_receiver_must_prove_who_it_is() {
             "the TLS certificate is not valid: nobody we trust has issued it",
         ),
         (
-            "another's",
+            "for another name",
             true,
             "other.example",
             "the TLS certificate is not valid: it is for another name",
         ),
     ] {
         let mut options = options();
-        options.dialer.resolver = Scripted::new(&[&["127.0.0.1"]]);
+        options.dialer.resolver = ScriptedResolver::new(&[&["127.0.0.1"]]);
         if trusted {
             options.dialer.tls = trusting(certificate.clone());
         }
@@ -111,7 +111,7 @@ async fn a_receiver_must_prove_who_it_is() {
             "{name}"
         );
     }
-    assert_eq!(receiver.seen().len(), 1);
+    assert_eq!(receiver.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -133,5 +133,5 @@ async fn a_receiver_without_tls_gets_no_plain_text() {
         "{}",
         attempt.reason
     );
-    assert!(receiver.seen().is_empty());
+    assert!(receiver.requests().is_empty());
 }

@@ -6,7 +6,7 @@ use domain::CallbackUrl;
 use domain::ports::UrlGuard as _;
 use outbound::{Guard, UrlCheck};
 
-use crate::setup::{Scripted, account};
+use crate::setup::{ScriptedResolver, account};
 
 fn url(text: &str) -> CallbackUrl {
     CallbackUrl::parse(text).expect(text)
@@ -14,9 +14,9 @@ fn url(text: &str) -> CallbackUrl {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_is_cached_for_a_while() {
-    let resolver = Scripted::new(&[&["8.8.8.8"], &["10.0.0.1"]]);
+    let resolver = ScriptedResolver::new(&[&["8.8.8.8"], &["10.0.0.1"]]);
     let check = UrlCheck::new(Guard::default(), resolver.clone());
-    for (name, wait_s, text, permitted, asked) in [
+    for (name, wait_s, text, permitted, lookups) in [
         ("the first time", 0, "http://a.example/x", true, 1),
         (
             "remembered for the host",
@@ -25,7 +25,7 @@ async fn a_result_is_cached_for_a_while() {
             true,
             1,
         ),
-        ("asked again", 2, "http://a.example/x", false, 2),
+        ("looked up again", 2, "http://a.example/x", false, 2),
         (
             "a refusal is remembered, too",
             1,
@@ -35,21 +35,21 @@ async fn a_result_is_cached_for_a_while() {
         ),
         ("another host", 0, "http://b.example/", false, 3),
         ("an address needs no lookup", 0, "http://8.8.8.8/", true, 3),
-        ("nor does this machine", 0, "http://localhost/", false, 3),
+        ("neither does localhost", 0, "http://localhost/", false, 3),
     ] {
         tokio::time::advance(Duration::from_secs(wait_s)).await;
         let got = check.check(account(), &url(text)).await;
         assert_eq!(
-            (got.is_ok(), resolver.asked()),
-            (permitted, asked),
+            (got.is_ok(), resolver.lookups()),
+            (permitted, lookups),
             "{name}"
         );
     }
 }
 
 #[tokio::test]
-async fn the_refusal_is_for_the_caller() {
-    let check = UrlCheck::new(Guard::default(), Scripted::new(&[]));
+async fn the_refusal_tells_the_caller_the_reason() {
+    let check = UrlCheck::new(Guard::default(), ScriptedResolver::new(&[]));
     let refused = check.check(account(), &url("http://0x7f.1/")).await;
     let text = refused.expect_err("loopback").to_string();
     assert_eq!(

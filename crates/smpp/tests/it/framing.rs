@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn strange_bodies_never_shift_the_next(bodies in vec(any_frame(), 1..20), pieces in vec(1..50_usize, 1..4)) {
+    fn odd_bodies_do_not_break_the_framing(bodies in vec(any_frame(), 1..20), pieces in vec(1..50_usize, 1..4)) {
         let octets = bodies.concat();
         let (found, end) = frames(&octets, &pieces);
         prop_assert_eq!(found.len(), bodies.len());

@@ -17,7 +17,7 @@ use smpp34::{
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::peer::{GatedHandler, Smsc, message, options, soon};
+use crate::peer::{GatedHandler, Smsc, in_time, message, options};
 
 /// The other implementation's SMSC: accepts a message and sends a receipt for it.
 struct OtherSmsc {
@@ -40,7 +40,7 @@ impl SmppServerListener for OtherSmsc {
     }
 
     async fn on_esme_bound(&self, esme: ESME, _: &String) {
-        *self.esme.lock().expect("whole") = Some(Arc::new(esme));
+        *self.esme.lock().expect("not poisoned") = Some(Arc::new(esme));
     }
 
     async fn on_submit_sm(
@@ -53,7 +53,7 @@ impl SmppServerListener for OtherSmsc {
             return message.reject(SmppError::ESME_RTHROTTLED);
         }
         let id = format!("id-{}", String::from_utf8_lossy(&message.short_message));
-        let esme = self.esme.lock().expect("whole").clone();
+        let esme = self.esme.lock().expect("not poisoned").clone();
         if message.registered_delivery == 1
             && let Some(esme) = esme
         {
@@ -89,7 +89,7 @@ impl Incoming for Receipts {
     }
 }
 
-/// Their server takes a port instead of a listener, so a free port may be taken by the time it starts.
+/// Their server wants a port, not a listener, and another program may take a free port before it starts.
 async fn their_smsc() -> (SmppServer, String) {
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     for _ in 0..20 {
@@ -112,7 +112,7 @@ async fn their_smsc() -> (SmppServer, String) {
 async fn our_session_and_their_smsc() {
     let (_server, address) = their_smsc().await;
     let (sender, mut receipts) = mpsc::unbounded_channel();
-    let session = soon(Session::connect(
+    let session = in_time(Session::connect(
         &address,
         options(),
         Arc::new(Receipts(sender)),
@@ -123,7 +123,7 @@ async fn our_session_and_their_smsc() {
     assert_eq!(session.peer().tlvs.sc_interface_version(), Some(0x34));
 
     for text in ["one", "two", "three"] {
-        let answer = soon(session.submit(&message(text)))
+        let answer = in_time(session.submit(&message(text)))
             .await
             .expect("answered");
         let id = format!("id-{text}");
@@ -131,7 +131,7 @@ async fn our_session_and_their_smsc() {
             (answer.status, answer.message_id.as_ref()),
             (Status::OK, id.as_bytes())
         );
-        let receipt = soon(receipts.recv()).await.expect("a receipt");
+        let receipt = in_time(receipts.recv()).await.expect("a receipt");
         assert_eq!(receipt.esm_class, 4);
         assert_eq!(receipt.source.digits.as_ref(), b"31612345678");
         assert_eq!(
@@ -140,9 +140,9 @@ async fn our_session_and_their_smsc() {
         );
         assert_eq!(receipt.tlvs.message_state(), Some(message_state::DELIVERED));
     }
-    let refused = soon(session.submit(&message("refuse"))).await;
+    let refused = in_time(session.submit(&message("refuse"))).await;
     assert_eq!(refused.expect("answered").status, Status::ESME_RTHROTTLED);
-    soon(session.unbind()).await;
+    in_time(session.unbind()).await;
     assert_eq!(session.closed().await, EndReason::Unbound);
 }
 
@@ -153,7 +153,7 @@ async fn their_smsc_refuses_a_wrong_password() {
         password: "wrong".into(),
         ..options()
     };
-    let refused = soon(Session::connect(
+    let refused = in_time(Session::connect(
         &address,
         wrong,
         Arc::new(GatedHandler::default()),
@@ -171,7 +171,7 @@ struct Client(Mutex<Option<oneshot::Sender<SMSC>>>);
 #[async_trait]
 impl SmppClientListener for Client {
     async fn on_smsc_bound(&self, smsc: SMSC, _: &String) {
-        let bound = self.0.lock().expect("whole").take();
+        let bound = self.0.lock().expect("not poisoned").take();
         assert!(bound.expect("bound once").send(smsc).is_ok());
     }
 }
@@ -200,7 +200,7 @@ async fn their_client_and_our_framing() {
     let mut peer = ours.accept().await;
     let (_, bind) = peer.take_bind().await;
     assert_eq!(bind.system_type.as_ref(), b"vm");
-    let smsc = soon(bound).await.expect("bound");
+    let smsc = in_time(bound).await.expect("bound");
     let submit = smsc
         .submit_sm()
         .source_addr("Shop")
@@ -211,10 +211,10 @@ async fn their_client_and_our_framing() {
         let (sequence, text) = peer.take_message().await;
         assert_eq!(text, "hello");
         peer.answer(sequence, "a1").await;
-        peer.bring(5, "for you").await;
-        peer.expect_taken(5, Status::OK).await;
+        peer.deliver(5, "for you").await;
+        peer.expect_delivery_answer(5, Status::OK).await;
     };
-    let (answer, ()) = tokio::join!(soon(submit), script);
+    let (answer, ()) = tokio::join!(in_time(submit), script);
     let id = answer.map(|answer| answer.message_id);
     assert!(matches!(id.as_ref().map(Option::as_deref), Ok(Some("a1"))));
     client.stop().await;

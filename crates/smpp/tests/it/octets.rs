@@ -197,7 +197,7 @@ fn answers_to_messages() {
 }
 
 #[test]
-fn the_rest() {
+fn other_pdus() {
     let query = QuerySm {
         message_id: "a1".into(),
         source: phone(),
@@ -263,13 +263,13 @@ fn the_rest() {
 }
 
 #[test]
-fn malformed_ones_are_still_read() {
+fn malformed_pdus_are_still_read() {
     let id = |id: &'static str| Body::SubmitSmResp(MessageResp::new(id));
     #[rustfmt::skip]
     let table = [
-        ("no NUL behind the ID", "00000012 80000004 00000000 00000001 'a1'", id("a1")),
+        ("no NUL after the ID", "00000012 80000004 00000000 00000001 'a1'", id("a1")),
         ("no body and no error", "00000010 80000004 00000000 00000001", id("")),
-        ("a stray NUL behind", "00000014 80000004 00000000 00000001 'a1'00 00", id("a1")),
+        ("a stray NUL at the end", "00000014 80000004 00000000 00000001 'a1'00 00", id("a1")),
         ("half a tag", "00000014 80000004 00000000 00000001 'a1'00 04", id("a1")),
         ("a tag without a length", "00000015 80000004 00000000 00000001 'a1'00 0427", id("a1")),
         ("a parameter that is cut off", "00000018 80000004 00000000 00000001 'a1'00 0427 0002 01", id("a1")),
@@ -297,7 +297,7 @@ fn malformed_ones_are_still_read() {
         panic!("a deliver_sm");
     };
     assert_eq!(message.short_message.as_ref(), [0x00, 0xFF, 0x41]);
-    assert_eq!(message.tlvs.len(), 1, "the parameter that is whole is kept");
+    assert_eq!(message.tlvs.len(), 1, "the complete parameter is kept");
 }
 
 #[test]

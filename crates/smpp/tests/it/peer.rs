@@ -21,8 +21,10 @@ use tokio::time::timeout;
 pub(crate) const DEADLINE: Duration = Duration::from_mins(10);
 
 /// The result of a step, within the deadline.
-pub(crate) async fn soon<T>(step: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, step).await.expect("it comes in time")
+pub(crate) async fn in_time<T>(step: impl Future<Output = T>) -> T {
+    timeout(DEADLINE, step)
+        .await
+        .expect("the step ends before the deadline")
 }
 
 /// Waits for a state.
@@ -74,7 +76,7 @@ impl Smsc {
     }
 
     pub(crate) async fn accept(&self) -> Peer<TcpStream> {
-        let (stream, _) = soon(self.listener.accept()).await.expect("a client");
+        let (stream, _) = in_time(self.listener.accept()).await.expect("a client");
         stream.set_nodelay(true).expect("a socket");
         Peer::new(stream)
     }
@@ -122,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 
     /// The next PDU; `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Pdu> {
-        match soon(self.framed.next()).await {
+        match in_time(self.framed.next()).await {
             Ok(Some(Frame::Ok(pdu))) => Some(pdu),
             Ok(None) | Err(_) => None,
             Ok(Some(bad)) => panic!("the client wrote {bad:?}"),
@@ -143,15 +145,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     /// Waits for the end of the connection.
     pub(crate) async fn expect_closed(&mut self) {
         let after = self.next().await;
-        assert_eq!(after, None, "nothing comes any more");
+        assert_eq!(after, None, "the connection is closed");
     }
 
     pub(crate) async fn send(&mut self, pdu: Pdu) {
-        soon(self.framed.send(&pdu)).await.expect("sent");
+        in_time(self.framed.send(&pdu)).await.expect("sent");
     }
 
     pub(crate) async fn octets(&mut self, octets: &[u8]) {
-        soon(self.framed.stream_mut().write_all(octets))
+        in_time(self.framed.stream_mut().write_all(octets))
             .await
             .expect("sent");
     }
@@ -188,13 +190,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     }
 
     /// Delivers a message without waiting for the response.
-    pub(crate) async fn bring(&mut self, sequence: u32, text: &str) {
+    pub(crate) async fn deliver(&mut self, sequence: u32, text: &str) {
         let body = Body::DeliverSm(Box::new(message(text)));
         self.send(Pdu::new(sequence, body)).await;
     }
 
     /// Waits for the response to a delivered message.
-    pub(crate) async fn expect_taken(&mut self, sequence: u32, status: Status) {
+    pub(crate) async fn expect_delivery_answer(&mut self, sequence: u32, status: Status) {
         let body = Body::DeliverSmResp(MessageResp::default());
         assert_eq!(
             self.pdu().await,
@@ -207,14 +209,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 /// Handles deliveries, once allowed to.
 pub(crate) struct GatedHandler {
     gate: Semaphore,
-    begun: AtomicUsize,
+    started: AtomicUsize,
 }
 
 impl Default for GatedHandler {
     fn default() -> Self {
         Self {
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
-            begun: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
         }
     }
 }
@@ -224,7 +226,7 @@ impl GatedHandler {
     pub(crate) fn closed() -> Arc<Self> {
         Arc::new(Self {
             gate: Semaphore::new(0),
-            begun: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
         })
     }
 
@@ -233,15 +235,15 @@ impl GatedHandler {
     }
 
     /// How many deliveries have arrived.
-    pub(crate) fn begun(&self) -> usize {
-        self.begun.load(Ordering::SeqCst)
+    pub(crate) fn started(&self) -> usize {
+        self.started.load(Ordering::SeqCst)
     }
 }
 
 #[async_trait]
 impl Incoming for GatedHandler {
     async fn deliver(&self, message: Box<ShortMessage>) -> Status {
-        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.started.fetch_add(1, Ordering::SeqCst);
         let gate = self.gate.acquire().await.expect("never closed");
         gate.forget();
         match message.short_message.as_ref() {

@@ -9,7 +9,7 @@ use crate::pdus::any_pdu;
 
 proptest! {
     #[test]
-    fn pdus_come_back_as_they_went(pdus in vec(any_pdu(), 1..6)) {
+    fn encoded_pdus_decode_to_the_same_pdus(pdus in vec(any_pdu(), 1..6)) {
         let mut wire = BytesMut::new();
         for pdu in &pdus {
             encode(pdu, &mut wire).expect("all of these fit");

@@ -14,9 +14,9 @@ use domain::ports::Accepted;
 use domain::{KeyRing, Network};
 use tokio_postgres::types::ToSql;
 
-use super::attempt::Attempt;
 use super::billing::BatchCharges;
 use super::fault::Fault;
+use super::retry::Retryable;
 use super::{billing, codes, column, idempotency};
 use crate::rows::{self, SendColumns, micros};
 
@@ -83,7 +83,7 @@ fn is_free(submission: &Submission) -> bool {
 /// A batch without idempotency keys: one round trip. Returns the accounts that were charged.
 pub(super) struct PlainBatch<'a>(pub(super) &'a [Submission]);
 
-impl Attempt for PlainBatch<'_> {
+impl Retryable for PlainBatch<'_> {
     type Output = Vec<i64>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<i64>, Fault> {
@@ -103,25 +103,25 @@ impl Attempt for PlainBatch<'_> {
     }
 }
 
-/// The results of a batch of which this many accounts were charged. Submissions that were not stored are left to a
-/// [`CarefulBatch`].
-pub(super) fn unstored(batch: &[Submission], charged: &[i64]) -> Vec<usize> {
+/// The indexes of submissions that were not stored because their account was not charged. A [`CarefulBatch`] checks
+/// them.
+pub(super) fn find_unstored(batch: &[Submission], charged: &[i64]) -> Vec<usize> {
     let is_stored = |submission: &Submission| {
         is_free(submission) || charged.contains(&submission.account.as_i64())
     };
     (0..batch.len())
-        .filter(|&place| !is_stored(&batch[place]))
+        .filter(|&index| !is_stored(&batch[index]))
         .collect()
 }
 
-/// A batch that is checked one by one, in order: some submissions have keys, or an account cannot pay for all.
+/// A batch that is checked submission by submission: some have keys, or an account cannot pay for all.
 pub(super) struct CarefulBatch<'a> {
     pub(super) batch: Vec<&'a Submission>,
-    /// For texts that carry codes.
+    /// Encrypt the texts of confirmation codes.
     pub(super) keys: &'a KeyRing,
 }
 
-impl Attempt for CarefulBatch<'_> {
+impl Retryable for CarefulBatch<'_> {
     type Output = Vec<Accepted>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<Accepted>, Fault> {
@@ -146,7 +146,7 @@ impl Attempt for CarefulBatch<'_> {
         let stored = batch.iter().zip(&outcomes);
         let stored = stored.filter(|(_, outcome)| **outcome == Accepted::Stored);
         let stored = stored.map(|(submission, _)| *submission);
-        codes::keep_texts(&transaction, self.keys, stored.clone()).await?;
+        codes::store_texts(&transaction, self.keys, stored.clone()).await?;
         let columns = MessageColumns::from_paid(stored);
         let statement = transaction.prepare_cached(INSERT).await?;
         let charged_already = Charges::default();
@@ -160,7 +160,28 @@ impl Attempt for CarefulBatch<'_> {
     }
 }
 
-/// What a batch costs each account, in the order of the accounts, so that two nodes wait for each other in the same order.
+/// What a batch costs one account.
+struct Total {
+    cost: i64,
+    messages: i64,
+    day: i32,
+    is_one_day: bool,
+    at_us: i64,
+}
+
+impl Total {
+    const fn none(day: i32) -> Self {
+        Self {
+            cost: 0,
+            messages: 0,
+            day,
+            is_one_day: true,
+            at_us: i64::MIN,
+        }
+    }
+}
+
+/// What a batch costs each account, sorted by account, so that nodes lock accounts in the same order.
 #[derive(Default)]
 struct Charges {
     account: Vec<i64>,
@@ -172,21 +193,24 @@ struct Charges {
 
 impl Charges {
     fn from_submissions<'a>(submissions: impl Iterator<Item = &'a Submission>) -> Self {
-        let mut totals: BTreeMap<i64, (i64, i64, i32, i64)> = BTreeMap::new();
+        let mut totals: BTreeMap<i64, Total> = BTreeMap::new();
         for submission in submissions.filter(|submission| !is_free(submission)) {
-            let total = totals.entry(submission.account.as_i64()).or_default();
-            total.0 += submission.cost().micros();
-            total.1 += i64::from(submission.receipt().messages);
-            total.2 = total.2.max(day_of(submission.accepted_at));
-            total.3 = total.3.max(micros(submission.accepted_at));
+            let day = day_of(submission.accepted_at);
+            let account = submission.account.as_i64();
+            let total = totals.entry(account).or_insert(Total::none(day));
+            total.cost += submission.cost().micros();
+            total.messages += i64::from(submission.receipt().messages);
+            total.is_one_day &= total.day == day;
+            total.at_us = total.at_us.max(micros(submission.accepted_at));
         }
         let mut charges = Self::default();
-        for (account, (cost, messages, day, at_us)) in totals {
+        // Around midnight, the daily cap must be checked for each submission.
+        for (account, total) in totals.into_iter().filter(|(_, total)| total.is_one_day) {
             charges.account.push(account);
-            charges.cost.push(cost);
-            charges.messages.push(messages);
-            charges.day.push(day);
-            charges.at_us.push(at_us);
+            charges.cost.push(total.cost);
+            charges.messages.push(total.messages);
+            charges.day.push(total.day);
+            charges.at_us.push(total.at_us);
         }
         charges
     }
@@ -203,7 +227,7 @@ impl Charges {
 #[derive(Default)]
 struct MessageColumns<'a> {
     recipient: Vec<i64>,
-    /// 0 where it is not known: an array with nulls would be searched from its beginning for each row.
+    /// 0 if it is unknown: in an array with nulls, each access would scan from the start.
     network: Vec<i32>,
     price: Vec<i64>,
     first_id: Vec<i64>,

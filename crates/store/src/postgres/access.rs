@@ -10,7 +10,7 @@ use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::oauth::Revoke;
-use super::{PostgresStore, attempt, column};
+use super::{PostgresStore, column, retry};
 use crate::rows::{self, AccountColumns, Corrupt, TokenColumns, micros};
 
 const VERSION: &str = "SELECT version FROM access_version";
@@ -30,7 +30,7 @@ macro_rules! account {
 const FIND_ACCOUNT: &str = account!("WHERE name = $1");
 const FIND_ACCOUNT_BY_ID: &str = account!("WHERE a.id = $1");
 const LIST_ACCOUNTS: &str = account!("ORDER BY a.id");
-const LOOK_FOR_ACCOUNTS: &str = account!(
+const SEARCH_ACCOUNTS: &str = account!(
     "WHERE a.id < $1 AND ($2::text IS NULL OR position(lower($2) IN lower(name)) > 0) ORDER BY a.id DESC LIMIT $3"
 );
 const LIST_NAMES: &str = "SELECT id, name FROM account WHERE id = ANY($1::bigint[])";
@@ -47,11 +47,11 @@ macro_rules! token {
         )
     };
 }
-/// One that is only good for new tokens opens nothing.
+/// Refresh tokens give no access.
 const FIND_TOKEN: &str = token!("token.hash = $1 AND token.kind <> 2");
 const LIST_TOKENS: &str = token!("($1::bigint IS NULL OR token.account_id = $1) ORDER BY token.id");
 
-/// Wraps a change that returns the rows it changed: if there are any, the version grows with it.
+/// Wraps a change that returns the changed rows: if there are any, it raises the access version.
 macro_rules! change {
     ($statement:literal) => {
         concat!(
@@ -79,8 +79,8 @@ const CREATE_TOKEN: &str = change!(
     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"
 );
 
-/// In the order of the fingerprints, so that two nodes wait for each other, not both for both.
-const NOTE_USED: &str = "
+/// The caller sorts by hash, so that two nodes do not deadlock.
+const RECORD_USE: &str = "
     UPDATE token SET last_used_us = g.at_us FROM UNNEST($1::bytea[], $2::bigint[]) AS g (hash, at_us)
     WHERE token.hash = g.hash AND (token.last_used_us IS NULL OR token.last_used_us < g.at_us)";
 
@@ -136,18 +136,18 @@ impl AccessStore for PostgresStore {
             .await
     }
 
-    async fn look_for_accounts(
+    async fn search_accounts(
         &self,
         name: Option<&str>,
-        look: Cursor<AccountId>,
+        cursor: Cursor<AccountId>,
     ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
-        let before = rows::before(look.before.map(AccountId::get));
-        let limit = i64::from(look.limit);
+        let before = rows::before(cursor.before.map(AccountId::get));
+        let limit = i64::from(cursor.limit);
         let values: super::Values<'_> = &[&before, &name, &limit];
         let found = self
-            .list("look for accounts", LOOK_FOR_ACCOUNTS, values, account)
+            .list("search accounts", SEARCH_ACCOUNTS, values, account)
             .await?;
-        Ok(rows::found(found, look.limit, |account| account.id))
+        Ok(rows::page(found, cursor.limit, |account| account.id))
     }
 
     async fn list_account_names(
@@ -210,17 +210,17 @@ impl AccessStore for PostgresStore {
             token: id,
             now,
         };
-        attempt::run(&self.pool, "revoke a token", &revoke).await
+        retry::run(&self.pool, "revoke a token", &revoke).await
     }
 
-    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+    async fn record_token_use(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
         let mut used = used.to_vec();
         used.sort_unstable_by_key(|(hash, _)| *hash.as_bytes());
         let hashes: Vec<&[u8]> = used.iter().map(|(hash, _)| &hash.as_bytes()[..]).collect();
         let times: Vec<i64> = used.iter().map(|(_, at)| micros(*at)).collect();
         let values: super::Values<'_> = &[&hashes, &times];
-        let noted = self.query("note when tokens were used", NOTE_USED, values);
-        noted.await.map(drop)
+        let recorded = self.query("record the use of tokens", RECORD_USE, values);
+        recorded.await.map(drop)
     }
 }
 

@@ -7,15 +7,15 @@ use tokio_postgres::Row;
 
 use super::{PostgresStore, Values, column, fault};
 use crate::rows::Corrupt;
-use crate::rows::audit::{ChangeColumns, LOOKED_AT, Window, audit_id, before, found};
+use crate::rows::audit::{ChangeColumns, ROWS_PER_PAGE, Window, audit_id, before, page};
 use crate::sql::audit as sql;
 
 /// The name of the operation in errors.
-const LOOK: &str = "look for changes";
+const OPERATION: &str = "search the audit log";
 
 #[async_trait]
 impl AuditStore for PostgresStore {
-    async fn note_change(&self, change: &Change) -> Result<AuditId, StoreError> {
+    async fn record_change(&self, change: &Change) -> Result<AuditId, StoreError> {
         let columns = ChangeColumns::from_change(change);
         let values: Values<'_> = &[
             &columns.at_us,
@@ -27,42 +27,44 @@ impl AuditStore for PostgresStore {
             &columns.detail,
         ];
         let read = |row: &Row| audit_id(column(row, 0)?);
-        self.get("note a change", sql::NOTE.postgres, values, read)
+        self.get("record a change", sql::INSERT.postgres, values, read)
             .await
     }
 
-    /// The log only grows at its young end, so that two statements see the same rows.
-    async fn look_for_changes(
+    /// Entries are only appended, so both statements see the same rows.
+    async fn search_changes(
         &self,
         filter: &AuditFilter,
-        look: Cursor<AuditId>,
+        cursor: Cursor<AuditId>,
     ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
-        let (before, account) = (before(look), filter.account.map(AccountId::as_i64));
+        let (before, account) = (before(cursor), filter.account.map(AccountId::as_i64));
         let window = match &account {
             None => {
-                let values: Values<'_> = &[&before, &LOOKED_AT];
-                self.get(LOOK, sql::WINDOW.postgres, values, window).await?
+                let values: Values<'_> = &[&before, &ROWS_PER_PAGE];
+                self.get(OPERATION, sql::WINDOW.postgres, values, window)
+                    .await?
             }
             Some(account) => {
-                let values: Values<'_> = &[&before, &LOOKED_AT, account];
-                self.get(LOOK, sql::WINDOW_OF_ACCOUNT.postgres, values, window)
+                let values: Values<'_> = &[&before, &ROWS_PER_PAGE, account];
+                self.get(OPERATION, sql::WINDOW_OF_ACCOUNT.postgres, values, window)
                     .await?
             }
         };
-        let (oldest, limit) = (window.oldest.unwrap_or(before), i64::from(look.limit) + 1);
+        let (oldest, limit) = (window.oldest.unwrap_or(before), i64::from(cursor.limit) + 1);
         let (who, action) = (&filter.who, &filter.action);
         let rows = match &account {
             None => {
                 let values: Values<'_> = &[&before, &oldest, &limit, who, action];
-                self.list(LOOK, sql::LIST.postgres, values, entry).await?
+                self.list(OPERATION, sql::LIST.postgres, values, entry)
+                    .await?
             }
             Some(account) => {
                 let values: Values<'_> = &[&before, &oldest, &limit, who, action, account];
-                self.list(LOOK, sql::LIST_OF_ACCOUNT.postgres, values, entry)
+                self.list(OPERATION, sql::LIST_OF_ACCOUNT.postgres, values, entry)
                     .await?
             }
         };
-        found(rows, look, window).map_err(|corrupt| fault::corrupt(LOOK, corrupt))
+        page(rows, cursor, window).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 }
 

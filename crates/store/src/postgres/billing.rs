@@ -9,9 +9,9 @@ use domain::{Money, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::{Error, Row};
 
-use super::attempt::Attempt;
 use super::fault::Fault;
-use super::{PostgresStore, attempt, column};
+use super::retry::Retryable;
+use super::{PostgresStore, column, retry};
 use crate::rows::billing::{EntryColumns, ImbalanceColumns, RulesColumns};
 use crate::rows::{self, Corrupt, duration_us, micros};
 use crate::sql::billing as sql;
@@ -20,12 +20,12 @@ mod charging;
 
 pub(super) use charging::BatchCharges;
 
-/// Balances are read in a later statement than this lock if they are to be changed. Accounts are locked in the order of
-/// their IDs, as everywhere.
+/// To change a balance, lock its account first and read the balance in a later statement. Accounts are locked in the
+/// order of their IDs, as everywhere.
 const LOCK: &str = "
     SELECT id FROM account WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE";
 /// Locks the accounts that get a refund for messages that ended in this transaction.
-const LOCK_OWED: &str = "
+const LOCK_FOR_REFUND: &str = "
     SELECT id FROM account
     WHERE id IN (
         SELECT m.account_id FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = ANY(ARRAY[g.id])
@@ -134,7 +134,7 @@ pub(super) async fn refund(
     at_us: i64,
 ) -> Result<(), Fault> {
     let (ids, charged): (Vec<i64>, Vec<i16>) = messages.iter().copied().unzip();
-    let lock = transaction.prepare_cached(LOCK_OWED).await?;
+    let lock = transaction.prepare_cached(LOCK_FOR_REFUND).await?;
     let statement = transaction.prepare_cached(REFUND).await?;
     let values: super::Values<'_> = &[&ids, &at_us, &charged];
     let (locked, refunded) = tokio::join!(
@@ -155,7 +155,7 @@ struct Credit<'a> {
     at_us: i64,
 }
 
-impl Attempt for Credit<'_> {
+impl Retryable for Credit<'_> {
     type Output = Option<Money>;
 
     async fn run(&self, client: &mut Object) -> Result<Option<Money>, Fault> {
@@ -185,7 +185,7 @@ impl BillingStore for PostgresStore {
             note,
             at_us: micros(now),
         };
-        attempt::run(&self.pool, "credit an account", &credit).await
+        retry::run(&self.pool, "credit an account", &credit).await
     }
 
     async fn use_once(

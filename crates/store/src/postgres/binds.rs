@@ -8,17 +8,17 @@ use domain::ids::{NodeId, PoolId};
 use domain::ports::{BindDemand, BindShare, BindStore, PoolCursor, RoutePool, Shared, StoreError};
 use tokio_postgres::Row;
 
-use super::attempt::Attempt;
 use super::fault::Fault;
-use super::{PostgresStore, attempt, column, prune};
+use super::retry::Retryable;
+use super::{PostgresStore, column, prune, retry};
 use crate::rows::binds::{ShareColumns, cursor, pool_owner, route_pool, route_text};
 use crate::rows::{Corrupt, micros};
 use crate::sql::binds as sql;
 
-/// As long as this is locked the node cannot be given up, so that nothing is taken in the name of a dead one.
+/// While this row is locked, the node cannot be removed, so no bind is assigned to a dead node.
 const LOCK_NODE: &str = "SELECT id FROM node WHERE id = $1 FOR SHARE";
 /// Inserts only missing rows; nearly always there are none.
-const ENROL: &str = "
+const STORE_DEMANDS: &str = "
     WITH given AS MATERIALIZED (
         SELECT * FROM UNNEST($2::text[], $3::int[]) AS g (carrier, total)
     ), forgotten AS (
@@ -37,7 +37,7 @@ const ENROL: &str = "
     INSERT INTO pool (carrier) SELECT g.carrier FROM given AS g
     WHERE NOT EXISTS (SELECT 1 FROM pool AS p WHERE p.carrier = g.carrier)
     ORDER BY g.carrier ON CONFLICT DO NOTHING";
-const LOOK: &str = concat!(
+const READ_SHARES: &str = concat!(
     "WITH living AS MATERIALIZED (
         SELECT id FROM node WHERE id = $1 OR alive_until_us >= ",
     now_us!(),
@@ -53,8 +53,8 @@ const LOOK: &str = concat!(
             WHERE c.name = g.carrier AND c.node <> $1 AND c.health <> 'down')
     FROM UNNEST($2::text[], $3::int[]) AS g (carrier, total) JOIN pool AS p ON p.carrier = g.carrier"
 );
-/// One that another node takes in this moment is left to it.
-const TAKE: &str = "
+/// Skips binds that another node is taking.
+const TAKE_FREE: &str = "
     UPDATE bind AS b SET owner = $1 FROM (
         SELECT d.carrier, d.slot FROM UNNEST($2::text[], $3::int[], $4::bigint[]) AS g (carrier, total, most)
         CROSS JOIN LATERAL (
@@ -63,7 +63,8 @@ const TAKE: &str = "
         ) AS d
     ) AS free
     WHERE b.carrier = free.carrier AND b.slot = free.slot RETURNING b.carrier";
-const REST: &str = concat!(
+/// Whether no other living node has carriers, and the carriers whose binds this node no longer wants.
+const READ_UNWANTED: &str = concat!(
     "SELECT NOT EXISTS (SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
             WHERE c.node <> $1 AND node.alive_until_us >= ",
     now_us!(),
@@ -116,20 +117,20 @@ impl BindStore for PostgresStore {
         node: NodeId,
         demands: &[BindDemand],
     ) -> Result<Option<Shared>, StoreError> {
-        attempt::run(&self.pool, "share binds", &Sharing { node, demands }).await
+        retry::run(&self.pool, "share binds", &ShareBinds { node, demands }).await
     }
 
-    async fn give_up_binds(
+    async fn release_binds(
         &self,
         node: NodeId,
         carrier: &str,
         keep: u16,
     ) -> Result<(), StoreError> {
         let values: super::Values<'_> = &[&carrier, &node.as_i64(), &i64::from(keep)];
-        let given_up = self
-            .query("give up binds", sql::GIVE_UP.postgres, values)
+        let released = self
+            .query("release binds", sql::RELEASE.postgres, values)
             .await;
-        given_up.map(drop)
+        released.map(drop)
     }
 
     async fn list_route_pools(&self, wanted: &[Vec<String>]) -> Result<Vec<RoutePool>, StoreError> {
@@ -174,13 +175,13 @@ impl BindStore for PostgresStore {
     }
 }
 
-/// What a node wishes for.
-struct Sharing<'a> {
+/// Stores the demands of a node, and takes free binds up to its shares.
+struct ShareBinds<'a> {
     node: NodeId,
     demands: &'a [BindDemand],
 }
 
-impl Attempt for Sharing<'_> {
+impl Retryable for ShareBinds<'_> {
     type Output = Option<Shared>;
 
     async fn run(&self, client: &mut Object) -> Result<Option<Shared>, Fault> {
@@ -196,15 +197,15 @@ impl Attempt for Sharing<'_> {
         if transaction.query_opt(&lock, &[&node]).await?.is_none() {
             return Ok(None);
         }
-        let enrol = transaction.prepare_cached(ENROL).await?;
+        let store_demands = transaction.prepare_cached(STORE_DEMANDS).await?;
         transaction
-            .execute(&enrol, &[&node, &names, &totals])
+            .execute(&store_demands, &[&node, &names, &totals])
             .await?;
-        let mut shares = look(&transaction, node, self.demands).await?;
-        self.take(&transaction, &mut shares).await?;
-        let rest = transaction.prepare_cached(REST).await?;
-        let rest = transaction.query_one(&rest, &[&node, &names]).await?;
-        let (is_alone, left) = (column(&rest, 0)?, column(&rest, 1)?);
+        let mut shares = read_shares(&transaction, node, self.demands).await?;
+        self.take_free_binds(&transaction, &mut shares).await?;
+        let unwanted = transaction.prepare_cached(READ_UNWANTED).await?;
+        let unwanted = transaction.query_one(&unwanted, &[&node, &names]).await?;
+        let (is_alone, left) = (column(&unwanted, 0)?, column(&unwanted, 1)?);
         transaction.commit().await?;
         Ok(Some(Shared {
             shares,
@@ -214,9 +215,9 @@ impl Attempt for Sharing<'_> {
     }
 }
 
-impl Sharing<'_> {
+impl ShareBinds<'_> {
     /// Takes free binds, up to the shares.
-    async fn take(
+    async fn take_free_binds(
         &self,
         transaction: &Transaction<'_>,
         shares: &mut [BindShare],
@@ -236,7 +237,7 @@ impl Sharing<'_> {
         let names: Vec<&str> = short.iter().map(|short| short.0).collect();
         let totals: Vec<i32> = short.iter().map(|short| short.1).collect();
         let most: Vec<i64> = short.iter().map(|short| short.2).collect();
-        let take = transaction.prepare_cached(TAKE).await?;
+        let take = transaction.prepare_cached(TAKE_FREE).await?;
         let values: super::Values<'_> = &[&self.node.as_i64(), &names, &totals, &most];
         for row in transaction.query(&take, values).await? {
             let name: &str = column(&row, 0)?;
@@ -249,15 +250,15 @@ impl Sharing<'_> {
     }
 }
 
-/// What a node has, in the order of its wishes.
-async fn look(
+/// The shares of a node, in the order of its demands.
+async fn read_shares(
     transaction: &Transaction<'_>,
     node: i64,
     demands: &[BindDemand],
 ) -> Result<Vec<BindShare>, Fault> {
     let names: Vec<&str> = demands.iter().map(|demand| &*demand.carrier).collect();
     let totals: Vec<i32> = demands.iter().map(|demand| demand.total.into()).collect();
-    let statement = transaction.prepare_cached(LOOK).await?;
+    let statement = transaction.prepare_cached(READ_SHARES).await?;
     let rows = transaction
         .query(&statement, &[&node, &names, &totals])
         .await?;

@@ -1,4 +1,4 @@
-//! Claims of callbacks, the queues of receivers, and what a node holds.
+//! Claiming callbacks, the queues of receivers, and callbacks that a node holds.
 
 use std::time::Instant;
 
@@ -44,7 +44,7 @@ const CLAIM: &str = concat!(
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
     ORDER BY taken.due_us, taken.id"
 );
-/// Steps from receiver to receiver through the index, however much waits for each.
+/// Steps from receiver to receiver through the index, however many callbacks wait for each.
 const LIST_QUEUES: &str = "
     WITH RECURSIVE found (owner) AS (
         (SELECT owner FROM callback_queue WHERE owner > $1 AND owner < 0 ORDER BY owner LIMIT 1)
@@ -60,7 +60,7 @@ const LIST_HELD: &str = concat!(
     now_us!(),
     " - $4::bigint ORDER BY due_us, id LIMIT $5"
 );
-/// The number of the claim is the fence: what was settled or claimed again since is left alone.
+/// The attempt number guards against stale claims: rows that were settled or claimed again are not changed.
 const RELEASE: &str = "
     WITH released AS (
         UPDATE callback_queue AS q SET owner = 0
@@ -70,8 +70,8 @@ const RELEASE: &str = "
     )
     SELECT count(*) FROM released";
 
-/// A row that was taken.
-struct Taken {
+/// A claimed row.
+struct ClaimedCallback {
     owner: i64,
     held: HeldCallback,
     callback: Result<Callback, Corrupt>,
@@ -86,22 +86,22 @@ impl PostgresStore {
         queues: &[(ReceiverId, u32)],
     ) -> Result<ClaimedCallbacks, StoreError> {
         let scan = self.callbacks.begin(Instant::now());
-        let (behind_us, behind_id) = scan.behind;
+        let (after_us, after_id) = scan.after;
         let owner = |(receiver, _): &(ReceiverId, u32)| queue_owner(*receiver);
         let owners: Vec<i64> = queues.iter().map(owner).collect();
         let most: Vec<i64> = queues.iter().map(|(_, most)| i64::from(*most)).collect();
         let values: super::Values<'_> = &[
             &node.as_i64(),
             &i64::from(limit),
-            &behind_us,
-            &behind_id,
+            &after_us,
+            &after_id,
             &owners,
             &most,
         ];
         let read = |row: &Row| Ok((column::<i64>(row, 13)?, taken(row)?));
         let rows = self.list("claim callbacks", CLAIM, values, read).await?;
         let now_us = rows.first().map_or(i64::MIN, |(now_us, _)| *now_us);
-        let taken: Vec<Taken> = rows.into_iter().filter_map(|(_, taken)| taken).collect();
+        let taken: Vec<ClaimedCallback> = rows.into_iter().filter_map(|(_, taken)| taken).collect();
         let due = taken.iter().filter(|taken| taken.owner == NOBODY);
         let last = due.clone().next_back();
         let last = last.filter(|_| due.count() >= limit as usize);
@@ -123,7 +123,7 @@ impl PostgresStore {
             .await
     }
 
-    /// What the database says a node holds.
+    /// Callbacks that a node holds according to the database.
     pub(super) async fn list_held_by(
         &self,
         node: NodeId,
@@ -146,7 +146,7 @@ impl PostgresStore {
             .await
     }
 
-    /// Gives back what a node holds.
+    /// Releases callbacks that a node holds.
     pub(super) async fn release_held(
         &self,
         node: NodeId,
@@ -162,7 +162,7 @@ impl PostgresStore {
     }
 }
 
-fn claimed(taken: Vec<Taken>) -> ClaimedCallbacks {
+fn claimed(taken: Vec<ClaimedCallback>) -> ClaimedCallbacks {
     let mut claimed = ClaimedCallbacks::default();
     for row in taken {
         match row.callback {
@@ -177,12 +177,12 @@ fn claimed(taken: Vec<Taken>) -> ClaimedCallbacks {
     claimed
 }
 
-/// `None` for the row that only tells the time.
-fn taken(row: &Row) -> Result<Option<Taken>, Corrupt> {
+/// `None` for the row that has only the time.
+fn taken(row: &Row) -> Result<Option<ClaimedCallback>, Corrupt> {
     let Some(id) = column(row, 0)? else {
         return Ok(None);
     };
-    Ok(Some(Taken {
+    Ok(Some(ClaimedCallback {
         owner: column(row, 14)?,
         held: held(id, column(row, 5)?, column(row, 6)?)?,
         callback: callback(row, id),

@@ -16,7 +16,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::{PostgresStore, column};
-use crate::encrypted::{self, secret_place};
+use crate::encrypted::{self, secret_context};
 use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
@@ -106,7 +106,7 @@ impl CallbackStore for PostgresStore {
                 column(row, 0)
             })
             .await?;
-        // Of two results for one callback only the first can count.
+        // If a batch has two results for one callback, the first one counts.
         let mut settled: HashSet<i64> = settled.into_iter().collect();
         let answers = batch
             .iter()
@@ -160,7 +160,7 @@ impl CallbackStore for PostgresStore {
     async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
         let read = |row: &Row| AttemptColumns::read(row, 0)?.attempt();
         self.list(
-            "list the tries of a callback",
+            "list the attempts of a callback",
             LIST_ATTEMPTS,
             &[&id.as_i64()],
             read,
@@ -204,21 +204,21 @@ impl CallbackStore for PostgresStore {
         const OPERATION: &str = "replace a signing secret";
         let account = account.as_i64();
         let name = |row: &Row| column::<String>(row, 0);
-        // PartRefs do not change.
+        // Names of accounts do not change.
         let Some(name) = self
             .find(OPERATION, sql::FIND_NAME.postgres, &[&account], name)
             .await?
         else {
             return Ok(false);
         };
-        let secret = encrypted::encrypt_text(&self.keys, &secret_place(&name), secret);
+        let secret = encrypted::encrypt_text(&self.keys, &secret_context(&name), secret);
         let values: super::Values<'_> = &[&account, &secret, &micros(former_until)];
         let replaced = self.query(OPERATION, REPLACE_SECRET, values).await?;
         Ok(!replaced.is_empty())
     }
 }
 
-/// Settlements as [`SETTLE`] takes them.
+/// The parameters of [`SETTLE`].
 #[derive(Default)]
 struct SettlementColumns<'a> {
     id: Vec<i64>,
@@ -236,7 +236,7 @@ struct SettlementColumns<'a> {
 }
 
 impl<'a> SettlementColumns<'a> {
-    /// In the order of IDs, in which rows are locked.
+    /// Sorted by ID, because rows are locked in that order.
     fn from_batch(batch: &'a [CallbackSettlement]) -> Self {
         let mut ordered: Vec<&CallbackSettlement> = batch.iter().collect();
         ordered.sort_by_key(|settlement| settlement.id);

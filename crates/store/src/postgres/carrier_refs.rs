@@ -6,7 +6,7 @@ use deadpool_postgres::Transaction;
 
 use super::fault::Fault;
 
-const NAME_PARTS: &str = "
+const INSERT_PART_REFS: &str = "
     INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
     SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::int[])";
 
@@ -18,10 +18,10 @@ pub(super) struct PartRefs<'a> {
     pub(super) at_us: i64,
     pub(super) tail: i32,
     /// Whether the first reference is stored together with the queue row.
-    pub(super) is_moved: bool,
+    pub(super) is_first_stored: bool,
 }
 
-/// The parameters of [`NAME_PARTS`].
+/// The parameters of [`INSERT_PART_REFS`].
 #[derive(Default)]
 struct PartRefColumns<'a> {
     carrier: Vec<&'a str>,
@@ -35,35 +35,35 @@ struct PartRefColumns<'a> {
 
 impl<'a> PartRefColumns<'a> {
     /// The parts that have no carrier reference yet.
-    fn push(&mut self, names: &'a PartRefs<'_>) {
-        let parts = count(&names.references);
-        let done = usize::from(names.is_moved);
-        for (reference, part) in names.references.iter().zip(1..).skip(done) {
-            self.carrier.push(names.carrier);
+    fn push(&mut self, refs: &'a PartRefs<'_>) {
+        let parts = count(&refs.references);
+        let done = usize::from(refs.is_first_stored);
+        for (reference, part) in refs.references.iter().zip(1..).skip(done) {
+            self.carrier.push(refs.carrier);
             self.reference.push(reference.as_bytes());
-            self.id.push(names.id);
+            self.id.push(refs.id);
             self.part.push(part);
             self.parts.push(parts);
-            self.at_us.push(names.at_us);
-            self.tail.push(names.tail);
+            self.at_us.push(refs.at_us);
+            self.tail.push(refs.tail);
         }
     }
 }
 
 /// Stores the carrier references of settled messages that are not stored yet.
-pub(super) async fn name_rest(
+pub(super) async fn store_remaining(
     transaction: &Transaction<'_>,
-    names: &[PartRefs<'_>],
+    refs: &[PartRefs<'_>],
     settled: &HashSet<i64>,
 ) -> Result<(), Fault> {
     let mut rest = PartRefColumns::default();
-    for names in names.iter().filter(|names| settled.contains(&names.id)) {
-        rest.push(names);
+    for refs in refs.iter().filter(|refs| settled.contains(&refs.id)) {
+        rest.push(refs);
     }
     if rest.id.is_empty() {
         return Ok(());
     }
-    let statement = transaction.prepare_cached(NAME_PARTS).await?;
+    let statement = transaction.prepare_cached(INSERT_PART_REFS).await?;
     let values: super::Values<'_> = &[
         &rest.carrier,
         &rest.reference,

@@ -8,8 +8,8 @@ use super::PostgresStore;
 use crate::rows::Corrupt;
 use crate::rows::carriers::CarrierColumns;
 
-/// One statement sees what was there before it, so what stays is changed, not deleted and written again.
-const NOTE: &str = concat!(
+/// A statement does not see its own changes, so remaining rows are updated, not deleted and inserted again.
+const REPLACE: &str = concat!(
     "WITH forgotten AS (
         DELETE FROM carrier WHERE node = $1 AND name <> ALL ($2::text[])
     )
@@ -25,7 +25,7 @@ const NOTE: &str = concat!(
         under_way = excluded.under_way, places = excluded.places, per_second = excluded.per_second,
         links_total = excluded.links_total, at_us = excluded.at_us"
 );
-/// The order of bytes: no locale has a say.
+/// Sorted by bytes, so that the locale does not matter.
 const LIST: &str = concat!(
     r#"SELECT c.node, c.name, c.kind, c.health, c.links_up, c.links, c.note, c.waiting, c.under_way, c.at_us,
         c.places, c.per_second, c.links_total
@@ -36,12 +36,12 @@ const LIST: &str = concat!(
 
 impl PostgresStore {
     /// Replaces the earlier reports of the node.
-    pub(super) async fn replace_notes(
+    pub(super) async fn store_statuses(
         &self,
         node: NodeId,
-        notes: &[CarrierStatus],
+        statuses: &[CarrierStatus],
     ) -> Result<(), StoreError> {
-        let columns = Columns::from_batch(notes);
+        let columns = Columns::from_batch(statuses);
         let values: super::Values<'_> = &[
             &node.as_i64(),
             &columns.name,
@@ -56,17 +56,19 @@ impl PostgresStore {
             &columns.per_second,
             &columns.links_total,
         ];
-        let stored = self.query("note how carriers do", NOTE, values).await;
+        let stored = self
+            .query("store the states of carriers", REPLACE, values)
+            .await;
         stored.map(drop)
     }
 
     /// The latest reports of the nodes that are alive.
-    pub(super) async fn list_notes(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
-        self.list("list carriers", LIST, &[], seen).await
+    pub(super) async fn list_statuses(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
+        self.list("list carriers", LIST, &[], status).await
     }
 }
 
-/// Notes as [`NOTE`] takes them.
+/// The parameters of [`REPLACE`].
 #[derive(Default)]
 struct Columns<'a> {
     name: Vec<&'a str>,
@@ -83,26 +85,26 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn from_batch(notes: &'a [CarrierStatus]) -> Self {
+    fn from_batch(statuses: &'a [CarrierStatus]) -> Self {
         let mut columns = Self::default();
-        for note in notes {
-            columns.name.push(&note.name);
-            columns.kind.push(&note.kind);
-            columns.health.push(note.state.health.name());
-            columns.links_up.push(note.state.links_up.into());
-            columns.links.push(note.state.links.into());
-            let text = note.state.note.as_ref();
+        for status in statuses {
+            columns.name.push(&status.name);
+            columns.kind.push(&status.kind);
+            columns.health.push(status.state.health.name());
+            columns.links_up.push(status.state.links_up.into());
+            columns.links.push(status.state.links.into());
+            let text = status.state.note.as_ref();
             columns.note.push(text.map(String::as_bytes));
-            columns.waiting.push(note.waiting.into());
-            columns.under_way.push(note.under_way.into());
-            columns.places.push(note.window.into());
-            columns.per_second.push(note.per_second.into());
-            columns.links_total.push(note.state.links_total.into());
+            columns.waiting.push(status.waiting.into());
+            columns.under_way.push(status.under_way.into());
+            columns.places.push(status.window.into());
+            columns.per_second.push(status.per_second.into());
+            columns.links_total.push(status.state.links_total.into());
         }
         columns
     }
 }
 
-fn seen(row: &Row) -> Result<NodeCarrierStatus, Corrupt> {
-    CarrierColumns::read(row)?.seen()
+fn status(row: &Row) -> Result<NodeCarrierStatus, Corrupt> {
+    CarrierColumns::read(row)?.status()
 }

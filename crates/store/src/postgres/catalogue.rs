@@ -13,7 +13,7 @@ use crate::sql::catalogue as sql;
 const LIST_NEWEST: &str = "
     SELECT DISTINCT ON (kind, account_id) kind, account_id, version, at_us, row_count FROM catalogue
     ORDER BY kind, account_id, version DESC";
-/// When two nodes import at once, the second finds its number taken.
+/// If two nodes import at once, the version of the second one already exists.
 const IMPORT: &str = "
     INSERT INTO catalogue (kind, account_id, version, at_us, row_count, content)
     SELECT $1::smallint, $2::bigint, $3::bigint + 1, $4::bigint, $5::bigint, $6::text

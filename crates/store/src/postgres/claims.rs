@@ -1,4 +1,4 @@
-//! Claims of messages that are due.
+//! Claiming due messages.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use domain::ports::{Claimed, PoolClaim, SetAside};
 use domain::{KeyRing, MessageId, Priority};
 use tokio_postgres::Row;
 
-use super::attempt::Attempt;
 use super::fault::Fault;
+use super::retry::Retryable;
 use super::scan_start::{Scan, ScanStart};
 use super::{codes, column, pool_claims};
 use crate::rows::binds::SET_ASIDE;
@@ -35,10 +35,10 @@ const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT d.owner, d.lane, d.due_us, d.id
         FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[])
-            AS l (owner, lane, most, behind_us, behind_id)
+            AS l (owner, lane, most, after_us, after_id)
         CROSS JOIN LATERAL (
             SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q
-            WHERE q.owner = l.owner AND q.lane = l.lane AND (q.due_us, q.id) > (l.behind_us, l.behind_id)
+            WHERE q.owner = l.owner AND q.lane = l.lane AND (q.due_us, q.id) > (l.after_us, l.after_id)
                 AND q.due_us <= ",
     now_us!(),
     " ORDER BY q.due_us, q.id LIMIT l.most FOR UPDATE SKIP LOCKED
@@ -76,69 +76,73 @@ pub(super) struct Claims<'a> {
     pub(super) keys: &'a KeyRing,
 }
 
-impl Attempt for Claims<'_> {
+impl Retryable for Claims<'_> {
     type Output = Claimed;
 
     async fn run(&self, client: &mut Object) -> Result<Claimed, Fault> {
         let transaction = client.transaction().await?;
         let scans = self.lanes.begin();
-        // Both are under way at once: one round trip.
+        // Both statements are sent at once: one round trip.
         let (due, pooled) = tokio::try_join!(
-            self.claim_nobodys(&transaction, &scans),
+            self.claim_unheld(&transaction, &scans),
             pool_claims::claim(&transaction, self.node, self.pools)
         )?;
-        let mut reading = Reading::default();
+        let mut claimed_rows = ClaimedRows::default();
         for row in due.iter().chain(&pooled.rows) {
-            reading.read(row)?;
+            claimed_rows.read(row)?;
         }
-        // Some lanes are from pools; the most urgent come first.
-        reading
+        // Messages from pools follow, so all are sorted by lane again, the most urgent first.
+        claimed_rows
             .messages
             .sort_by_key(|queued| queued.priority.lane());
-        let texts = codes::find_texts(&transaction, &reading.messages).await?;
+        let texts = codes::find_texts(&transaction, &claimed_rows.messages).await?;
         if !texts.is_empty() {
-            reading.reveal_codes(self.keys, &texts);
+            claimed_rows.reveal_codes(self.keys, &texts);
         }
-        reading.set_aside(&transaction, self.node).await?;
+        claimed_rows.set_aside(&transaction, self.node).await?;
         pass(KillPoint::ClaimInside);
         transaction.commit().await?;
         let clock = due.first().ok_or(Corrupt("clock"))?;
-        self.lanes
-            .end(&scans, self.limits, column(clock, NOW)?, &reading.messages);
+        self.lanes.end(
+            &scans,
+            self.limits,
+            column(clock, NOW)?,
+            &claimed_rows.messages,
+        );
         Ok(Claimed {
-            messages: reading.messages,
+            messages: claimed_rows.messages,
             more: pooled.more,
-            set_aside: reading.set_aside,
+            set_aside: claimed_rows.set_aside,
         })
     }
 }
 
 impl Claims<'_> {
-    async fn claim_nobodys(
+    async fn claim_unheld(
         &self,
         transaction: &Transaction<'_>,
         scans: &[Scan; 3],
     ) -> Result<Vec<Row>, Fault> {
         let lanes = Priority::ALL.map(Priority::lane);
         let most = self.limits.map(i64::from);
-        let behind_us = scans.each_ref().map(|scan| scan.behind.0);
-        let behind_id = scans.each_ref().map(|scan| scan.behind.1);
+        let after_us = scans.each_ref().map(|scan| scan.after.0);
+        let after_id = scans.each_ref().map(|scan| scan.after.1);
         let statement = transaction.prepare_cached(CLAIM).await?;
         let values: super::Values<'_> = &[
             &self.node.as_i64(),
             &[NOBODY; 3].as_slice(),
             &lanes.as_slice(),
             &most.as_slice(),
-            &behind_us.as_slice(),
-            &behind_id.as_slice(),
+            &after_us.as_slice(),
+            &after_id.as_slice(),
         ];
         Ok(transaction.query(&statement, values).await?)
     }
 }
 
-/// Claimed rows, as they are read.
+/// Claimed rows: readable ones become messages, the others are set aside.
 #[derive(Default)]
-struct Reading {
+struct ClaimedRows {
     messages: Vec<QueuedMessage>,
     set_aside: Vec<SetAside>,
     lane: Vec<i16>,
@@ -147,17 +151,17 @@ struct Reading {
     attempt: Vec<i32>,
 }
 
-impl Reading {
+impl ClaimedRows {
     fn read(&mut self, row: &Row) -> Result<(), Corrupt> {
         let Some(id) = column(row, 0)? else {
-            // Only the time is in it.
+            // It has only the time.
             return Ok(());
         };
         match queued(row, id) {
             Ok(queued) => self.messages.push(queued),
             Err(corrupt) => {
                 let claim = (column(row, 11)?, column(row, 12)?);
-                self.note_aside(id, column(row, 17)?, claim, corrupt);
+                self.mark_unreadable(id, column(row, 17)?, claim, corrupt);
             }
         }
         Ok(())
@@ -180,13 +184,24 @@ impl Reading {
                         micros(queued.claim.due_at),
                         queued.claim.attempt.cast_signed(),
                     );
-                    self.note_aside(queued.id.as_i64(), queued.priority.lane(), claim, corrupt);
+                    self.mark_unreadable(
+                        queued.id.as_i64(),
+                        queued.priority.lane(),
+                        claim,
+                        corrupt,
+                    );
                 }
             }
         }
     }
 
-    fn note_aside(&mut self, id: i64, lane: i16, (due_us, attempt): (i64, i32), what: Corrupt) {
+    fn mark_unreadable(
+        &mut self,
+        id: i64,
+        lane: i16,
+        (due_us, attempt): (i64, i32),
+        what: Corrupt,
+    ) {
         self.lane.push(lane);
         self.due_us.push(due_us);
         self.id.push(id);
@@ -220,7 +235,7 @@ pub(super) struct Lanes([ScanStart; 3]);
 impl Lanes {
     fn begin(&self) -> [Scan; 3] {
         let now = Instant::now();
-        self.0.each_ref().map(|floor| floor.begin(now))
+        self.0.each_ref().map(|start| start.begin(now))
     }
 
     /// A lane with a limit of zero was not scanned.
@@ -233,8 +248,8 @@ impl Lanes {
             let last = messages.iter().rfind(of_lane);
             let last = last.filter(|_| found >= limit as usize);
             let last = last.map(|queued| (micros(queued.claim.due_at), queued.id.as_i64()));
-            let place = usize::from(lane.unsigned_abs());
-            self.0[place].end(&scans[place], now, now_us, last);
+            let index = usize::from(lane.unsigned_abs());
+            self.0[index].end(&scans[index], now, now_us, last);
         }
     }
 }

@@ -35,7 +35,7 @@ const PRUNE: &str = "
     )
     SELECT count(*) FROM pruned";
 
-const KEEP_TEXTS: &str = "
+const INSERT_TEXTS: &str = "
     INSERT INTO code_text (message_id, text) SELECT * FROM UNNEST($1::bigint[], $2::bytea[])";
 const FIND_TEXTS: &str =
     "SELECT message_id, text FROM code_text WHERE message_id = ANY($1::bigint[])";
@@ -76,8 +76,8 @@ fn read_count(row: &Row) -> Result<u64, Corrupt> {
     u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"))
 }
 
-/// Keeps the texts of these submissions that carry a code, encrypted.
-pub(super) async fn keep_texts<'a>(
+/// Stores the texts of submissions that carry a code, encrypted.
+pub(super) async fn store_texts<'a>(
     transaction: &Transaction<'_>,
     keys: &KeyRing,
     submissions: impl Iterator<Item = &'a Submission>,
@@ -94,12 +94,12 @@ pub(super) async fn keep_texts<'a>(
     if messages.is_empty() {
         return Ok(());
     }
-    execute(transaction, KEEP_TEXTS, &[&messages, &texts])
+    execute(transaction, INSERT_TEXTS, &[&messages, &texts])
         .await
         .map(drop)
 }
 
-/// The encrypted texts of those of these messages that have one.
+/// The encrypted texts of these messages, if they have one.
 pub(super) async fn find_texts(
     transaction: &Transaction<'_>,
     messages: &[QueuedMessage],
@@ -117,7 +117,7 @@ pub(super) async fn find_texts(
     Ok(found.iter().map(read).collect::<Result<_, _>>()?)
 }
 
-/// Counts a code that is about to be sent, unless that is one too many.
+/// Counts a code that is about to be sent, unless the limit is reached.
 pub(super) async fn count(
     transaction: &Transaction<'_>,
     number: Msisdn,

@@ -2,8 +2,8 @@
 //! `callback_attempt` have a partition for each day, so that dropping three tables deletes a day.
 //!
 //! The bounds of a day follow from its date, so nodes need no agreement. The node that reserves IDs creates the
-//! partitions of their day and of the next few; no row is stored without a partition. Lower IDs, from before there were
-//! days or from another database, are in the partition "before".
+//! partitions of their day and of the next few; no row is stored without a partition. Lower IDs, from older schemas or
+//! from another database, are in the partition "before".
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,26 +18,26 @@ use jiff::civil::{Date, date};
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
-use super::attempt::{self, Attempt};
 use super::fault::Fault;
+use super::retry::{self, Retryable};
 use super::{PostgresStore, column};
 use crate::rows;
 
-/// How many bits of an ID tell the place within its day. More IDs than that run on into the next day's.
+/// The low bits of an ID, which count within a day. If a day has more IDs, they continue in the next day.
 const DAY_BITS: u32 = 32;
-/// IDs below it stand in the partition "before".
+/// Lower IDs are in the partition "before".
 pub(super) const FIRST_ID: i64 = 1 << DAY_BITS;
-/// The day from which days are counted. It has no IDs of its own, so that no day does that has none before it.
+/// Days are counted from this one. It has no IDs itself: those are in the partition "before".
 const EPOCH: Date = date(2026, 1, 1);
-/// That day, in days since 1970.
+/// [`EPOCH`], in days since 1970.
 const EPOCH_DAYS: i64 = 20_454;
 const DAY_US: i64 = 86_400_000_000;
-/// How many days are made ahead, so that a database that refuses to make tables is known long before it matters.
-const AHEAD: i64 = 3;
-/// What is partitioned, in the order in which locks are taken.
+/// How many days are created in advance, so that missing rights are noticed long before they matter.
+const DAYS_AHEAD: i64 = 3;
+/// The partitioned tables, in the order in which they are locked.
 pub(super) const TABLES: [&str; 3] = ["message", "callback", "callback_attempt"];
 
-/// By which column of a table its rows are of a day.
+/// The column that a table is partitioned by.
 pub(super) fn partitioned_by(table: &str) -> Option<&'static str> {
     match table {
         "message" => Some("id"),
@@ -53,17 +53,17 @@ const RESERVE: &str = concat!(
     " / 86400000000 - 20454) << 32"
 );
 /// The node that creates days locks the only row of that table, so a second node finds the day.
-pub(super) const ONE_AT_A_TIME: &str = "SELECT next FROM id_block FOR UPDATE";
+pub(super) const LOCK_DAYS: &str = "SELECT next FROM id_block FOR UPDATE";
 /// Reserving IDs must not wait long for a lock.
-const BE_BRIEF: &str = "SET LOCAL lock_timeout = '2s'";
-pub(super) const IS_THERE: &str = "SELECT to_regclass($1::text) IS NOT NULL";
+const SHORT_TIMEOUTS: &str = "SET LOCAL lock_timeout = '2s'";
+pub(super) const TABLE_EXISTS: &str = "SELECT to_regclass($1::text) IS NOT NULL";
 
 /// A day that has partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Day(i64);
 
 impl Day {
-    /// The day of an ID; `None` before the first.
+    /// The day of an ID; `None` for IDs in the partition "before".
     pub(super) fn from_id(id: i64) -> Option<Self> {
         (id >= FIRST_ID).then_some(Self(id >> DAY_BITS))
     }
@@ -73,7 +73,7 @@ impl Day {
         self.0 << DAY_BITS
     }
 
-    /// The first ID that is of a later day.
+    /// The first ID of the next day.
     pub(super) fn end_id(self) -> i64 {
         (self.0 + 1) << DAY_BITS
     }
@@ -83,12 +83,11 @@ impl Day {
         Self(time_us.div_euclid(DAY_US) - EPOCH_DAYS)
     }
 
-    /// So many days later.
     pub(super) fn after(self, days: i64) -> Self {
         Self(self.0 + days)
     }
 
-    /// When this day begins, in microseconds since 1970.
+    /// The start of this day, in microseconds since 1970.
     pub(super) fn start_us(self) -> i64 {
         (self.0 + EPOCH_DAYS) * DAY_US
     }
@@ -98,13 +97,13 @@ impl Day {
         self.after(1).start_us()
     }
 
-    /// Such as `20261115`: by it the names of the partitions end. The highest ID is of the year 7768.
+    /// The end of the partitions' names, such as `20261115`. The highest ID belongs to the year 7767.
     fn name(self) -> String {
         let date = EPOCH.checked_add(self.0.days()).unwrap_or(Date::MAX);
         date.strftime("%Y%m%d").to_string()
     }
 
-    /// What the partition of a table is called.
+    /// The name of a table's partition.
     pub(super) fn partition(self, table: &str) -> String {
         format!("{table}_{}", self.name())
     }
@@ -117,9 +116,10 @@ impl Day {
         (days > 0).then_some(Self(days.into()))
     }
 
-    /// Attached, not created as partitions: that would wait for every statement under way, and all others for it.
-    fn make(self) -> String {
-        let make = |table: &&str| {
+    /// Tables are created and then attached. `CREATE TABLE … PARTITION OF` would wait for all running statements, and
+    /// block new ones meanwhile.
+    fn create_sql(self) -> String {
+        let create_sql = |table: &&str| {
             let partition = self.partition(table);
             let (first, end) = (self.first_id(), self.end_id());
             format!(
@@ -127,34 +127,34 @@ impl Day {
                 ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES FROM ({first}) TO ({end});"
             )
         };
-        TABLES.iter().map(make).collect()
+        TABLES.iter().map(create_sql).collect()
     }
 }
 
 /// The days that this process knows to have partitions.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct KnownDays {
     days: Mutex<BTreeSet<Day>>,
-    /// The first ID of the latest day that has begun: lower ones are not reserved any more.
+    /// The first ID of the latest day that has begun. Lower IDs are no longer reserved.
     begun: AtomicI64,
-    /// That of the latest day for which this role may make nothing.
+    /// The first ID of the latest day whose partitions this database user may not create.
     denied: AtomicI64,
 }
 
-impl Made {
+impl KnownDays {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<Day>> {
         self.days.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn missing(&self, days: impl Iterator<Item = Day>) -> Vec<Day> {
-        let made = self.lock();
-        let mut missing: Vec<Day> = days.filter(|day| !made.contains(day)).collect();
+        let known_days = self.lock();
+        let mut missing: Vec<Day> = days.filter(|day| !known_days.contains(day)).collect();
         missing.sort_unstable();
         missing.dedup();
         missing
     }
 
-    fn note(&self, days: Vec<Day>) {
+    fn add(&self, days: Vec<Day>) {
         self.lock().extend(days);
     }
 
@@ -166,41 +166,41 @@ impl Made {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing was tried yet for the day of a first ID.
+    /// Whether creating the day with this first ID was not tried yet.
     fn is_new(&self, first_id: i64) -> bool {
         first_id > self.begun().max(self.denied.load(Ordering::Relaxed))
     }
 }
 
 /// Creates missing days.
-struct Make<'a>(&'a [Day]);
+struct CreateDays<'a>(&'a [Day]);
 
-impl Attempt for Make<'_> {
+impl Retryable for CreateDays<'_> {
     type Output = ();
 
     async fn run(&self, client: &mut Object) -> Result<(), Fault> {
         let transaction = client.transaction().await?;
-        transaction.batch_execute(BE_BRIEF).await?;
-        transaction.query_one(ONE_AT_A_TIME, &[]).await?;
-        make_missing(&transaction, self.0).await?;
+        transaction.batch_execute(SHORT_TIMEOUTS).await?;
+        transaction.query_one(LOCK_DAYS, &[]).await?;
+        create_missing(&transaction, self.0).await?;
         transaction.commit().await?;
         Ok(())
     }
 }
 
-/// Makes those of some days that are not there, while nobody else does.
-pub(super) async fn make_missing(
+/// Creates the missing ones of these days. The caller holds the lock that keeps others from doing the same.
+pub(super) async fn create_missing(
     transaction: &Transaction<'_>,
     days: impl IntoIterator<Item = &Day>,
 ) -> Result<(), tokio_postgres::Error> {
     for day in days {
         let name = day.partition(TABLES[0]);
-        let is_there: bool = transaction
-            .query_one(IS_THERE, &[&name])
+        let exists: bool = transaction
+            .query_one(TABLE_EXISTS, &[&name])
             .await?
             .try_get(0)?;
-        if !is_there {
-            transaction.batch_execute(&day.make()).await?;
+        if !exists {
+            transaction.batch_execute(&day.create_sql()).await?;
             tracing::debug!(partition = name, "a day of history begins");
         }
     }
@@ -211,14 +211,15 @@ impl PostgresStore {
     /// Reserves IDs of today. If the partitions of today are missing and cannot be created, IDs continue in an earlier
     /// day, because no message may be refused for that.
     pub(super) async fn reserve(&self, count: i64) -> Result<MessageId, StoreError> {
-        let (mut first, today) = self.reserve_from(count, self.made.begun()).await?;
-        let is_begun = self.made.is_new(today) && self.begin(today).await;
+        let (mut first, today) = self.reserve_from(count, self.known_days.begun()).await?;
+        let is_begun = self.known_days.is_new(today) && self.begin_day(today).await;
         if is_begun && first.as_i64() < today {
             (first, _) = self.reserve_from(count, today).await?;
         }
         let last = first.as_i64().saturating_add(count - 1);
         let days = (first.as_i64() >> DAY_BITS).max(1)..=last >> DAY_BITS;
-        self.make_days(self.made.missing(days.map(Day))).await?;
+        self.create_days(self.known_days.missing(days.map(Day)))
+            .await?;
         Ok(first)
     }
 
@@ -228,14 +229,19 @@ impl PostgresStore {
         self.get("reserve message IDs", RESERVE, values, read).await
     }
 
-    /// Makes the day of a first ID and the next few; says whether it has begun.
-    async fn begin(&self, first_id: i64) -> bool {
+    /// Creates the day with this first ID and the next few. Returns whether the day has begun.
+    async fn begin_day(&self, first_id: i64) -> bool {
         let Some(today) = Day::from_id(first_id) else {
             return false;
         };
-        if let Err(error) = self.make_days(self.made.missing([today].into_iter())).await {
-            if is(&error, &SqlState::INSUFFICIENT_PRIVILEGE) {
-                self.made.denied.fetch_max(first_id, Ordering::Relaxed);
+        if let Err(error) = self
+            .create_days(self.known_days.missing([today].into_iter()))
+            .await
+        {
+            if has_code(&error, &SqlState::INSUFFICIENT_PRIVILEGE) {
+                self.known_days
+                    .denied
+                    .fetch_max(first_id, Ordering::Relaxed);
             }
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -244,29 +250,29 @@ impl PostgresStore {
             );
             return false;
         }
-        self.made.begun.fetch_max(first_id, Ordering::Relaxed);
-        let ahead = (1..=AHEAD).map(|days| Day(today.0 + days));
-        if let Err(error) = self.make_days(self.made.missing(ahead)).await {
+        self.known_days.begun.fetch_max(first_id, Ordering::Relaxed);
+        let ahead = (1..=DAYS_AHEAD).map(|days| Day(today.0 + days));
+        if let Err(error) = self.create_days(self.known_days.missing(ahead)).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "no partitions could be made for the next days"
             );
         }
-        self.make_part_days(today.start_us()).await;
+        self.create_part_days(today.start_us()).await;
         true
     }
 
-    async fn make_days(&self, days: Vec<Day>) -> Result<(), StoreError> {
+    async fn create_days(&self, days: Vec<Day>) -> Result<(), StoreError> {
         if !days.is_empty() {
-            attempt::run(&self.pool, "make partitions", &Make(&days)).await?;
-            self.made.note(days);
+            retry::run(&self.pool, "create partitions", &CreateDays(&days)).await?;
+            self.known_days.add(days);
         }
         Ok(())
     }
 
-    /// Stores submissions. Their days nearly always exist, because this node reserved the IDs. But IDs may be of
-    /// another database, or so old that their day was dropped.
-    pub(super) async fn store_by<A: Attempt>(
+    /// Stores submissions. Their days nearly always exist, because this node reserved the IDs. But the IDs may come
+    /// from another database, or be so old that their day was dropped.
+    pub(super) async fn store_batch<A: Retryable>(
         &self,
         operation: &'static str,
         batch: &[Submission],
@@ -281,22 +287,23 @@ impl PostgresStore {
                 .flatten()
                 .filter_map(|to| Day::from_id(to.id.as_i64()))
         };
-        self.make_days(self.made.missing(days())).await?;
-        match attempt::run(&self.pool, operation, attempt).await {
-            // A row without a partition: the only check that rows of a submission can fail.
-            Err(error) if is(&error, &SqlState::CHECK_VIOLATION) => {
+        self.create_days(self.known_days.missing(days())).await?;
+        match retry::run(&self.pool, operation, attempt).await {
+            // A row has no partition: submissions cannot violate any other check.
+            Err(error) if has_code(&error, &SqlState::CHECK_VIOLATION) => {
                 let days: Vec<Day> = days().collect();
-                self.made.forget(&days);
-                self.make_days(self.made.missing(days.into_iter())).await?;
-                attempt::run(&self.pool, operation, attempt).await
+                self.known_days.forget(&days);
+                self.create_days(self.known_days.missing(days.into_iter()))
+                    .await?;
+                retry::run(&self.pool, operation, attempt).await
             }
             outcome => outcome,
         }
     }
 }
 
-/// Whether the database refused with this code.
-fn is(error: &StoreError, code: &SqlState) -> bool {
+/// Whether the database returned this code.
+fn has_code(error: &StoreError, code: &SqlState) -> bool {
     let StoreError::Unexpected { source, .. } = error else {
         return false;
     };

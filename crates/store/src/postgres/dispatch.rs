@@ -7,17 +7,17 @@ use domain::delivery::{CarrierRef, Receipt, Settlement};
 use domain::ids::NodeId;
 use domain::ports::{
     CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
-    Matched, NodeCarrierStatus, NodeInfo, PoolClaim, Settled, StoreError,
+    Matched, NodeInfo, PoolClaim, Settled, StoreError,
 };
 use domain::{KeyRing, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::claims::Claims;
-use super::ending::Seen;
+use super::ending::MarkSeen;
 use super::receipts::{Holder, Receipts};
 use super::sends::{Expiry, Sends};
-use super::{PostgresStore, attempt, column, fault};
+use super::{PostgresStore, column, fault, retry};
 use crate::rows::dispatch::{
     EndedColumns, InboxColumns, MatchedColumns, SettledColumns, TransitColumns,
 };
@@ -27,7 +27,7 @@ const NOW: &str = concat!("SELECT ", now_us!());
 const LIST_IN_TRANSIT: &str = "
     SELECT t.reference, m.recipient, t.taken_us FROM transit AS t JOIN message AS m ON m.id = ANY(ARRAY[t.id])
     WHERE t.carrier = $1 AND t.reference > $2 AND t.status IS NULL ORDER BY t.reference LIMIT $3";
-/// Reads from the newest message back, without an index: only people who try the simulator ask for this.
+/// Reads from the newest message back, without an index: only people who try the simulator use this.
 const LIST_INBOX: &str = "
     SELECT m.originator, m.body, m.final_us, c.text FROM transit AS t JOIN message AS m ON m.id = t.id
         LEFT JOIN code_text AS c ON c.message_id = m.id
@@ -42,11 +42,11 @@ impl DispatchStore for PostgresStore {
 
     async fn join(
         &self,
-        card: &NodeInfo,
+        info: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError> {
-        self.join_node(card, up_for, lifetime).await
+        self.join_node(info, up_for, lifetime).await
     }
 
     async fn renew_heartbeat(
@@ -57,8 +57,8 @@ impl DispatchStore for PostgresStore {
         self.renew_heartbeat(node, lifetime).await
     }
 
-    async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {
-        self.give_up_dead_nodes(node).await
+    async fn remove_dead_nodes(&self, node: NodeId) -> Result<u64, StoreError> {
+        self.remove_dead(node).await
     }
 
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
@@ -78,7 +78,7 @@ impl DispatchStore for PostgresStore {
             lanes: &self.lanes,
             keys: &self.keys,
         };
-        attempt::run(&self.pool, "claim messages", &claims).await
+        retry::run(&self.pool, "claim messages", &claims).await
     }
 
     async fn list_held(
@@ -105,10 +105,10 @@ impl DispatchStore for PostgresStore {
         const OPERATION: &str = "settle sends";
         let batch = &batch;
         let sends = Sends { node, batch, hold };
-        let mut settled = attempt::run(&self.pool, OPERATION, &sends).await?;
-        // The answers are stored, so this is no failure of theirs.
+        let mut settled = retry::run(&self.pool, OPERATION, &sends).await?;
+        // The results are stored, so a failure here must not fail them.
         if let Err(error) = self.settle_early(node, hold, batch, &mut settled).await {
-            tracing::warn!(%error, "receipts that came before these answers are compared later");
+            tracing::warn!(%error, "receipts that arrived before these answers are matched later");
         }
         read_all(OPERATION, settled, SettledColumns::settled)
     }
@@ -123,26 +123,26 @@ impl DispatchStore for PostgresStore {
         let batch = &batch;
         let holder = Holder::new(node, hold);
         let receipts = Receipts { batch, holder };
-        let mut matched = attempt::run(&self.pool, OPERATION, &receipts).await?;
-        if let Err(error) = self.look_again(node, hold, batch, &mut matched).await {
-            tracing::warn!(%error, "parts that were named meanwhile are compared with these receipts later");
+        let mut matched = retry::run(&self.pool, OPERATION, &receipts).await?;
+        if let Err(error) = self.match_again(node, hold, batch, &mut matched).await {
+            tracing::warn!(%error, "parts that got their references meanwhile are matched with these receipts later");
         }
         read_all(OPERATION, matched, MatchedColumns::matched)
     }
 
-    async fn compare_receipts(
+    async fn match_stored_receipts(
         &self,
         node: NodeId,
         limit: u32,
         hold: bool,
     ) -> Result<Vec<Ended>, StoreError> {
-        let ended = self.compare_kept(node, limit, hold).await?;
-        read_all("compare kept receipts", ended, EndedColumns::ended)
+        let ended = self.match_stored(node, limit, hold).await?;
+        read_all("match stored receipts", ended, EndedColumns::ended)
     }
 
     async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError> {
-        let seen = Seen { of, at };
-        attempt::run(&self.pool, "note that a message was seen", &seen).await
+        let seen = MarkSeen { of, at };
+        retry::run(&self.pool, "mark a message as seen", &seen).await
     }
 
     async fn expire_sent(
@@ -158,7 +158,7 @@ impl DispatchStore for PostgresStore {
             hold,
             taken: true,
         };
-        let ended = attempt::run(&self.pool, OPERATION, &expiry).await?;
+        let ended = retry::run(&self.pool, OPERATION, &expiry).await?;
         read_all(OPERATION, ended, EndedColumns::ended)
     }
 
@@ -175,7 +175,7 @@ impl DispatchStore for PostgresStore {
             hold,
             taken: false,
         };
-        let ended = attempt::run(&self.pool, OPERATION, &expiry).await?;
+        let ended = retry::run(&self.pool, OPERATION, &expiry).await?;
         read_all(OPERATION, ended, EndedColumns::ended)
     }
 
@@ -190,12 +190,12 @@ impl DispatchStore for PostgresStore {
             .await
     }
 
-    async fn note_carriers(&self, node: NodeId, notes: &[CarrierStatus]) -> Result<(), StoreError> {
-        self.replace_notes(node, notes).await
-    }
-
-    async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
-        self.list_notes().await
+    async fn replace_carrier_statuses(
+        &self,
+        node: NodeId,
+        statuses: &[CarrierStatus],
+    ) -> Result<(), StoreError> {
+        self.store_statuses(node, statuses).await
     }
 
     async fn list_inbox(

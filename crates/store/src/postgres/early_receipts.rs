@@ -1,4 +1,4 @@
-//! Early receipts: receipts that came before the answer of the carrier to the submit.
+//! Early receipts: receipts that arrived before the carrier's answer to the submit.
 //!
 //! The transaction that stores the reference of a part and the one that stores its early receipt may run at the same
 //! time, and neither sees uncommitted rows of the other. So each commits first and then looks for the other; the one
@@ -16,9 +16,9 @@ use domain::ids::NodeId;
 use domain::ports::StoreError;
 use tokio_postgres::Row;
 
-use super::attempt::{self, Attempt};
 use super::fault::Fault;
 use super::receipts::{self, Columns, Forms, Holder};
+use super::retry::{self, Retryable};
 use super::{PostgresStore, column};
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, NO_TAIL, SettledColumns};
 use crate::rows::{self, Corrupt};
@@ -33,7 +33,7 @@ const FIND_EARLY: &str = "
         WHERE carrier = g.carrier AND reference = g.reference AND (tail = g.tail OR (g.form = 0 AND tail = -1)) LIMIT 2
     ) AS e
     WHERE EXISTS (SELECT 1 FROM early_receipt) ORDER BY g.place, g.form, e.taken_us";
-const TAKE: &str = "
+const REMOVE: &str = "
     DELETE FROM early_receipt AS e USING UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
     WHERE e.carrier = ANY(ARRAY[g.carrier]) AND e.reference = g.reference AND e.tail = g.tail
     RETURNING e.carrier, e.reference, e.tail, e.status, e.error, e.taken_us, e.report";
@@ -69,25 +69,25 @@ impl Key {
 
 /// Where the comparison of all stored early receipts continues.
 #[derive(Default)]
-pub(super) struct Compared(Mutex<Key>);
+pub(super) struct MatchCursor(Mutex<Key>);
 
 /// The parameters of [`FIND_EARLY`]: parts with new references.
 #[derive(Default)]
-struct Named<'a> {
-    place: Vec<i32>,
+struct NewPartColumns<'a> {
+    index: Vec<i32>,
     carrier: Vec<&'a str>,
     reference: Vec<Vec<u8>>,
     form: Vec<i16>,
     tail: Vec<i32>,
 }
 
-impl<'a> Named<'a> {
-    /// The parts of what was stored.
+impl<'a> NewPartColumns<'a> {
+    /// The parts of stored settlements.
     fn from_settled(batch: &'a [Settlement], settled: &[SettledColumns]) -> Self {
-        let mut named = Self::default();
+        let mut new_parts = Self::default();
         let stored = batch.iter().zip(settled);
         let stored = stored.filter(|(_, settled)| !matches!(settled, SettledColumns::Stale));
-        let mut place = 0;
+        let mut index = 0;
         for (settlement, _) in stored {
             let (SendResult::Taken {
                 carrier,
@@ -105,21 +105,21 @@ impl<'a> Named<'a> {
             for reference in references {
                 let own = std::iter::once(reference.clone());
                 for (form, reference) in (0..).zip(own.chain(other_forms(reference))) {
-                    named.place.push(place);
-                    named.carrier.push(carrier);
-                    named.reference.push(reference.into_bytes());
-                    named.form.push(form);
-                    named.tail.push(tail);
+                    new_parts.index.push(index);
+                    new_parts.carrier.push(carrier);
+                    new_parts.reference.push(reference.into_bytes());
+                    new_parts.form.push(form);
+                    new_parts.tail.push(tail);
                 }
-                place += 1;
+                index += 1;
             }
         }
-        named
+        new_parts
     }
 }
 
 impl PostgresStore {
-    /// Settles receipts that came before these answers, once the answers are committed.
+    /// Settles receipts that arrived before these answers. Called after the answers are committed.
     pub(super) async fn settle_early(
         &self,
         node: NodeId,
@@ -127,16 +127,16 @@ impl PostgresStore {
         batch: &[Settlement],
         settled: &mut [SettledColumns],
     ) -> Result<(), StoreError> {
-        let named = Named::from_settled(batch, settled);
-        if named.place.is_empty() {
+        let new_parts = NewPartColumns::from_settled(batch, settled);
+        if new_parts.index.is_empty() {
             return Ok(());
         }
         let values: super::Values<'_> = &[
-            &named.place,
-            &named.carrier,
-            &named.reference,
-            &named.form,
-            &named.tail,
+            &new_parts.index,
+            &new_parts.carrier,
+            &new_parts.reference,
+            &new_parts.form,
+            &new_parts.tail,
         ];
         let read = |row: &Row| Ok((column::<i32>(row, 0)?, Key::read(row, 1)?));
         let found = self
@@ -145,108 +145,113 @@ impl PostgresStore {
         if found.is_empty() {
             return Ok(());
         }
-        // One for each part: others may be for parts that are named later.
+        // One receipt for each part: others may belong to parts whose references are stored later.
         let (mut parts, mut keys) = (HashSet::new(), HashSet::new());
-        for (place, key) in found {
-            if !parts.contains(&place) && keys.insert(key) {
-                parts.insert(place);
+        for (index, key) in found {
+            if !parts.contains(&index) && keys.insert(key) {
+                parts.insert(index);
             }
         }
         let stored = batch.iter().zip(&*settled).enumerate();
         let stored = stored.filter(|(_, (_, settled))| !matches!(settled, SettledColumns::Stale));
-        let places: HashMap<i64, usize> = stored
-            .map(|(place, (settlement, _))| (settlement.id.as_i64(), place))
+        let indexes: HashMap<i64, usize> = stored
+            .map(|(index, (settlement, _))| (settlement.id.as_i64(), index))
             .collect();
-        let known: HashSet<i64> = places.keys().copied().collect();
+        let known: HashSet<i64> = indexes.keys().copied().collect();
         let holder = Holder::new(node, hold).only(&known);
-        for (_, matched) in self.meet(holder, keys.into_iter().collect()).await? {
+        for (_, matched) in self
+            .settle_stored(holder, keys.into_iter().collect())
+            .await?
+        {
             if let MatchedColumns::Ended(columns) = matched
-                && let Some(&place) = places.get(&columns.id)
+                && let Some(&index) = indexes.get(&columns.id)
             {
-                settled[place] = SettledColumns::Ended(columns);
+                settled[index] = SettledColumns::Ended(columns);
             }
         }
         Ok(())
     }
 
-    /// Looks again for the parts of receipts that were kept, once these are committed.
-    pub(super) async fn look_again(
+    /// Searches again for the parts of unmatched receipts. Called after these are committed.
+    pub(super) async fn match_again(
         &self,
         node: NodeId,
         hold: bool,
         batch: &[Receipt],
         matched: &mut [MatchedColumns],
     ) -> Result<(), StoreError> {
-        let kept = batch.iter().enumerate().zip(&*matched);
-        let kept = kept.filter(|(_, matched)| matches!(matched, MatchedColumns::Kept));
-        let kept: Vec<(usize, &Receipt)> = kept.map(|(receipt, _)| receipt).collect();
-        if kept.is_empty() {
+        let unmatched = batch.iter().enumerate().zip(&*matched);
+        let unmatched = unmatched.filter(|(_, matched)| matches!(matched, MatchedColumns::Kept));
+        let unmatched: Vec<(usize, &Receipt)> = unmatched.map(|(receipt, _)| receipt).collect();
+        if unmatched.is_empty() {
             return Ok(());
         }
-        let look = FindParts(Columns::from_batch(kept.iter().copied(), Forms::All));
-        let found = attempt::run(&self.pool, "look for parts again", &look).await?;
+        let find = FindParts(Columns::from_batch(unmatched.iter().copied(), Forms::All));
+        let found = retry::run(&self.pool, "match receipts again", &find).await?;
         if found.is_empty() {
             return Ok(());
         }
         let keys: HashSet<Key> = found
             .keys()
-            .map(|&place| Key::from_receipt(&batch[place]))
+            .map(|&index| Key::from_receipt(&batch[index]))
             .collect();
-        let met = self.meet(Holder::new(node, hold), keys.iter().cloned().collect());
-        let mut met: HashMap<Key, MatchedColumns> = met.await?.into_iter().collect();
-        for (place, receipt) in kept {
+        let settled = self.settle_stored(Holder::new(node, hold), keys.iter().cloned().collect());
+        let mut settled: HashMap<Key, MatchedColumns> = settled.await?.into_iter().collect();
+        for (index, receipt) in unmatched {
             let key = Key::from_receipt(receipt);
             // Missing receipts were settled by another node, or by the same receipt earlier in the batch.
             if keys.contains(&key) {
-                matched[place] = met.remove(&key).unwrap_or(MatchedColumns::Repeated);
+                matched[index] = settled.remove(&key).unwrap_or(MatchedColumns::Repeated);
             }
         }
         Ok(())
     }
 
-    /// Compares kept receipts with the parts that wait, a few at a time.
-    pub(super) async fn compare_kept(
+    /// Matches stored receipts with the parts that wait for one, a few at a time.
+    pub(super) async fn match_stored(
         &self,
         node: NodeId,
         limit: u32,
         hold: bool,
     ) -> Result<Vec<EndedColumns>, StoreError> {
-        let after = self.compared.lock().clone();
+        let after = self.match_cursor.lock().clone();
         let limit = i64::from(limit);
         let values: super::Values<'_> = &[&after.carrier, &after.reference, &after.tail, &limit];
         let receipts = self
-            .list("list kept receipts", LIST, values, read_receipt)
+            .list("list stored receipts", LIST, values, read_receipt)
             .await?;
         let is_full = receipts.len() as u64 >= limit.cast_unsigned();
         let last = receipts.last().filter(|_| is_full).map(Key::from_receipt);
-        *self.compared.lock() = last.unwrap_or_default();
+        *self.match_cursor.lock() = last.unwrap_or_default();
         if receipts.is_empty() {
             return Ok(Vec::new());
         }
-        let look = FindParts(Columns::from_batch(receipts.iter().enumerate(), Forms::All));
-        let found = attempt::run(&self.pool, "compare kept receipts", &look).await?;
+        let find = FindParts(Columns::from_batch(receipts.iter().enumerate(), Forms::All));
+        let found = retry::run(&self.pool, "match stored receipts", &find).await?;
         let waiting = found.into_iter().filter(|(_, waits)| *waits);
         let keys: Vec<Key> = waiting
-            .map(|(place, _)| Key::from_receipt(&receipts[place]))
+            .map(|(index, _)| Key::from_receipt(&receipts[index]))
             .collect();
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let met = self.meet(Holder::new(node, hold), keys).await?;
-        let ended = met.into_iter().filter_map(|(_, matched)| match matched {
-            MatchedColumns::Ended(columns) => Some(columns),
-            MatchedColumns::Noted | MatchedColumns::Repeated | MatchedColumns::Kept => None,
-        });
+        let settled = self.settle_stored(Holder::new(node, hold), keys).await?;
+        let ended = settled
+            .into_iter()
+            .filter_map(|(_, matched)| match matched {
+                MatchedColumns::Ended(columns) => Some(columns),
+                MatchedColumns::Noted | MatchedColumns::Repeated | MatchedColumns::Kept => None,
+            });
         Ok(ended.collect())
     }
 
-    async fn meet(
+    async fn settle_stored(
         &self,
         holder: Holder<'_>,
         mut keys: Vec<Key>,
     ) -> Result<Vec<(Key, MatchedColumns)>, StoreError> {
         keys.sort_unstable();
-        attempt::run(
+        retry::run(
             &self.pool,
             "settle early receipts",
             &SettleEarly { keys, holder },
@@ -255,7 +260,7 @@ impl PostgresStore {
     }
 }
 
-impl Compared {
+impl MatchCursor {
     fn lock(&self) -> std::sync::MutexGuard<'_, Key> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -264,7 +269,7 @@ impl Compared {
 /// Finds the parts of receipts.
 struct FindParts<'a>(Columns<'a>);
 
-impl Attempt for FindParts<'_> {
+impl Retryable for FindParts<'_> {
     type Output = HashMap<usize, bool>;
 
     async fn run(&self, client: &mut Object) -> Result<HashMap<usize, bool>, Fault> {
@@ -278,7 +283,7 @@ struct SettleEarly<'a> {
     holder: Holder<'a>,
 }
 
-impl Attempt for SettleEarly<'_> {
+impl Retryable for SettleEarly<'_> {
     type Output = Vec<(Key, MatchedColumns)>;
 
     async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {
@@ -286,7 +291,7 @@ impl Attempt for SettleEarly<'_> {
         let carriers: Vec<&str> = self.keys.iter().map(|key| key.carrier.as_str()).collect();
         let references: Vec<&[u8]> = self.keys.iter().map(|key| &key.reference[..]).collect();
         let tails: Vec<i32> = self.keys.iter().map(|key| key.tail).collect();
-        let statement = transaction.prepare_cached(TAKE).await?;
+        let statement = transaction.prepare_cached(REMOVE).await?;
         let values: super::Values<'_> = &[&carriers, &references, &tails];
         let taken = transaction.query(&statement, values).await?;
         let receipts: Result<Vec<Receipt>, Corrupt> = taken.iter().map(read_receipt).collect();

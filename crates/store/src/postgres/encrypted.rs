@@ -4,31 +4,33 @@ use deadpool_postgres::GenericClient;
 use domain::KeyRing;
 use tokio_postgres::Error;
 
-use super::fault::asks_for_repetition;
-use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
+use super::fault::is_retryable;
+use crate::encrypted::{
+    BATCH, Encrypting, KeyRow, renew, renew_text, secret_context, totp_context,
+};
 use crate::sql::encrypted as sql;
 use crate::{KeyRetention, OpenError, Options};
 
-/// When several nodes start at once, one stores the name of its key and the others find it.
-const NAME_KEY: &str = "
+/// When several nodes start at once, one stores the ID of its key and the others find it.
+const STORE_KEY_ID: &str = "
     INSERT INTO service_key (one, key_id, proof, kept) VALUES (1, $1, $2, $3) ON CONFLICT (one) DO NOTHING";
-const NAME_NEWEST: &str = "UPDATE service_key SET key_id = $1, proof = $2";
-const KEEP_KEY: &str = "UPDATE service_key SET kept = $2 WHERE key_id = $1 AND kept IS NULL";
+const SET_NEWEST_KEY: &str = "UPDATE service_key SET key_id = $1, proof = $2";
+const STORE_KEY: &str = "UPDATE service_key SET kept = $2 WHERE key_id = $1 AND kept IS NULL";
 /// Deletes a stored key, unless the text of a code still needs it.
-const FORGET_KEPT: &str = "
+const DELETE_STORED_KEY: &str = "
     UPDATE service_key SET kept = NULL WHERE key_id = $1 AND kept IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM code_text WHERE substring(text FROM 1 FOR length($2::bytea)) <> $2::bytea)";
-const PLAIN_ACCOUNTS: &str = "
+const LIST_ACCOUNTS_TO_RENEW: &str = "
     SELECT id, name, callback_secret, former_secret FROM account
     WHERE left(callback_secret, length($1::text)) <> $1::text
         OR left(former_secret, length($1::text)) <> $1::text LIMIT $2";
-/// What another node has changed since stays as that left it.
+/// Rows that another node has changed meanwhile are skipped.
 const RENEW_ACCOUNTS: &str = "
     UPDATE account AS a SET callback_secret = g.newest, former_secret = g.former
     FROM UNNEST($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[])
         AS g (id, was_newest, was_former, newest, former)
     WHERE a.id = g.id AND a.callback_secret = g.was_newest AND a.former_secret IS NOT DISTINCT FROM g.was_former";
-const PLAIN_PEOPLE: &str = "
+const LIST_PEOPLE_TO_RENEW: &str = "
     SELECT id, totp_secret, totp_offered FROM person
     WHERE substring(totp_secret FROM 1 FOR length($1::bytea)) <> $1::bytea
         OR substring(totp_offered FROM 1 FOR length($1::bytea)) <> $1::bytea LIMIT $2";
@@ -39,10 +41,10 @@ const RENEW_PEOPLE: &str = "
     WHERE p.id = g.id AND p.totp_secret IS NOT DISTINCT FROM g.was_active
         AND p.totp_offered IS NOT DISTINCT FROM g.was_offered";
 
-/// How often the database may ask for a repetition: many nodes may start at once.
-const TRIES: u32 = 100;
+/// Maximum number of attempts: many nodes may start at once.
+const MAX_ATTEMPTS: u32 = 100;
 
-/// What keeps secrets from being encrypted.
+/// Why secrets could not be encrypted.
 enum Failed {
     Database(Error),
     Open(OpenError),
@@ -60,19 +62,20 @@ impl From<OpenError> for Failed {
     }
 }
 
-/// Finds the key that encrypts, or names one, and encrypts again what it does not encrypt yet. Says how many rows.
+/// Finds or sets the database's key, and encrypts every value that is not encrypted with it. Returns the number of
+/// rows.
 pub(super) async fn prepare(
     client: &impl GenericClient,
     database: &str,
     options: &Options,
     encrypting: Encrypting,
 ) -> Result<(KeyRing, u64), OpenError> {
-    let mut tries = 1;
+    let mut attempts = 1;
     loop {
         match prepare_once(client, database, options, encrypting).await {
             Ok(prepared) => return Ok(prepared),
-            Err(Failed::Database(error)) if asks_for_repetition(&error) && tries < TRIES => {
-                tries += 1;
+            Err(Failed::Database(error)) if is_retryable(&error) && attempts < MAX_ATTEMPTS => {
+                attempts += 1;
             }
             Err(Failed::Database(error)) => {
                 return Err(OpenError::Encrypt {
@@ -92,74 +95,78 @@ async fn prepare_once(
     encrypting: Encrypting,
 ) -> Result<(KeyRing, u64), Failed> {
     let (keys, keep) = (&options.keys, options.keep_key);
-    let named = match find(client).await? {
-        Some(named) => named,
-        None => name(client, keys, keep).await?,
+    let key_row = match find(client).await? {
+        Some(key_row) => key_row,
+        None => store_key_id(client, keys, keep).await?,
     };
-    let mut active = named.check(keys, database)?;
+    let mut active = key_row.check(keys, database)?;
     let wanted = keys.newest();
-    let is_over = encrypting == Encrypting::Newest && active.active() == wanted;
-    if encrypting == Encrypting::Newest && !is_over {
+    let is_rotated = encrypting == Encrypting::Newest && active.active() == wanted;
+    if encrypting == Encrypting::Newest && !is_rotated {
         active = active.with_active(wanted).expect("it is among them");
-        let named = NamedKey::from_keys(&active, KeyRetention::Elsewhere);
-        let values: super::Values<'_> = &[&named.key_id, &named.proof];
-        client.execute(NAME_NEWEST, values).await?;
+        let key_row = KeyRow::from_keys(&active, KeyRetention::Elsewhere);
+        let values: super::Values<'_> = &[&key_row.key_id, &key_row.proof];
+        client.execute(SET_NEWEST_KEY, values).await?;
     }
     let renewed = renew_accounts(client, &active).await? + renew_people(client, &active).await?;
     let id = active.active().to_string();
     match keep {
-        KeyRetention::InDatabase if named.kept.is_none() => {
+        KeyRetention::InDatabase if key_row.stored_key.is_none() => {
             let key = active.active_key().reveal();
-            client.execute(KEEP_KEY, &[&id, &key]).await?;
+            client.execute(STORE_KEY, &[&id, &key]).await?;
         }
-        KeyRetention::Elsewhere if is_over && renewed == 0 => {
-            client.execute(FORGET_KEPT, &[&id, &active.head()]).await?;
+        KeyRetention::Elsewhere if is_rotated && renewed == 0 => {
+            client
+                .execute(DELETE_STORED_KEY, &[&id, &active.head()])
+                .await?;
         }
         _ => {}
     }
     Ok((active, renewed))
 }
 
-async fn find(client: &impl GenericClient) -> Result<Option<NamedKey>, Error> {
+async fn find(client: &impl GenericClient) -> Result<Option<KeyRow>, Error> {
     let row = client.query_opt(sql::FIND_KEY.postgres, &[]).await?;
     row.map(|row| {
-        Ok(NamedKey {
+        Ok(KeyRow {
             key_id: row.try_get(0)?,
             proof: row.try_get(1)?,
-            kept: row.try_get(2)?,
+            stored_key: row.try_get(2)?,
         })
     })
     .transpose()
 }
 
-async fn name(
+async fn store_key_id(
     client: &impl GenericClient,
     keys: &KeyRing,
     keep: KeyRetention,
-) -> Result<NamedKey, Error> {
-    let named = NamedKey::from_keys(keys, keep);
-    let values: super::Values<'_> = &[&named.key_id, &named.proof, &named.kept];
-    client.execute(NAME_KEY, values).await?;
-    Ok(find(client).await?.unwrap_or(named))
+) -> Result<KeyRow, Error> {
+    let key_row = KeyRow::from_keys(keys, keep);
+    let values: super::Values<'_> = &[&key_row.key_id, &key_row.proof, &key_row.stored_key];
+    client.execute(STORE_KEY_ID, values).await?;
+    Ok(find(client).await?.unwrap_or(key_row))
 }
 
 async fn renew_accounts(client: &impl GenericClient, keys: &KeyRing) -> Result<u64, Failed> {
     let (head, batch) = (keys.text_head(), i64::from(BATCH));
     let mut renewed = 0;
     loop {
-        let found = client.query(PLAIN_ACCOUNTS, &[&head, &batch]).await?;
+        let found = client
+            .query(LIST_ACCOUNTS_TO_RENEW, &[&head, &batch])
+            .await?;
         if found.is_empty() {
             return Ok(renewed);
         }
         let (mut ids, mut were_newest, mut were_former) = (Vec::new(), Vec::new(), Vec::new());
         let (mut newest, mut former) = (Vec::new(), Vec::new());
         for row in &found {
-            let place = secret_place(row.try_get(1)?);
+            let context = secret_context(row.try_get(1)?);
             let was_newest: &str = row.try_get(2)?;
             let was_former: Option<&str> = row.try_get(3)?;
             ids.push(row.try_get::<_, i64>(0)?);
-            newest.push(renew_text(keys, &place, was_newest)?);
-            let again = was_former.map(|text| renew_text(keys, &place, text));
+            newest.push(renew_text(keys, &context, was_newest)?);
+            let again = was_former.map(|text| renew_text(keys, &context, text));
             former.push(again.transpose()?);
             were_newest.push(was_newest);
             were_former.push(was_former);
@@ -173,7 +180,7 @@ async fn renew_people(client: &impl GenericClient, keys: &KeyRing) -> Result<u64
     let (head, batch) = (keys.head(), i64::from(BATCH));
     let mut renewed = 0;
     loop {
-        let found = client.query(PLAIN_PEOPLE, &[&head, &batch]).await?;
+        let found = client.query(LIST_PEOPLE_TO_RENEW, &[&head, &batch]).await?;
         if found.is_empty() {
             return Ok(renewed);
         }
@@ -181,9 +188,9 @@ async fn renew_people(client: &impl GenericClient, keys: &KeyRing) -> Result<u64
         let (mut active, mut offered) = (Vec::new(), Vec::new());
         for row in &found {
             let id: i64 = row.try_get(0)?;
-            let place = totp_place(id);
+            let context = totp_context(id);
             let again = |value: Option<&[u8]>| {
-                let again = value.map(|value| renew(keys, &place, value));
+                let again = value.map(|value| renew(keys, &context, value));
                 again.transpose()
             };
             let was_active: Option<&[u8]> = row.try_get(1)?;

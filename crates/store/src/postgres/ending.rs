@@ -11,8 +11,8 @@ use domain::message::outcome::{Outcome, TakenParts};
 use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
-use super::attempt::Attempt;
 use super::fault::Fault;
+use super::retry::Retryable;
 use super::{billing, column};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{EndedColumns, seen_payload};
@@ -53,7 +53,7 @@ const END: &str = concat!(
     SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us FROM created"
 );
 /// For lookups that ended without an answer.
-const TELL: &str = "
+const SET_LOOKUP_RESULTS: &str = "
     UPDATE message AS m SET status = g.status, error = g.error, result = g.result
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
     WHERE m.id = ANY(ARRAY[g.id])";
@@ -62,7 +62,7 @@ const COUNT_LOOKUPS: &str = count_traffic!(
         CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros
     FROM message AS m JOIN UNNEST($1::bigint[], $2::smallint[]) AS g (id, charged) ON m.id = ANY(ARRAY[g.id])"
 );
-const SEE: &str = "
+const MARK_SEEN: &str = "
     UPDATE message SET seen_us = $3
     WHERE id = (
         SELECT id FROM transit WHERE carrier = $1 AND reference = $2 ORDER BY taken_us DESC, id DESC LIMIT 1
@@ -80,7 +80,7 @@ const REPORT_SEEN: &str = concat!(
     SELECT 0, due_us, id, 0, message_id FROM created"
 );
 /// Subtracts delivered parts from the open parts of a message.
-const TAKE_PARTS_OFF: &str = "
+const SUBTRACT_PARTS: &str = "
     UPDATE message AS m SET parts_left = coalesce(m.parts_left, g.parts) - g.delivered
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[]) AS g (id, parts, delivered)
     WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL RETURNING m.id, m.parts_left";
@@ -101,12 +101,12 @@ pub(super) enum Progress {
     /// It ended.
     Ended(EndedColumns),
     /// Other parts have no outcome yet.
-    GoesOn,
+    Open,
     /// It had ended before.
-    WasOver,
+    AlreadyEnded,
 }
 
-/// How a message is to end.
+/// How a message will end.
 struct End {
     id: i64,
     outcome: Outcome,
@@ -116,7 +116,7 @@ struct End {
 }
 
 impl End {
-    /// How many parts stay charged when the others are refunded.
+    /// How many parts stay charged when the others are refunded; `None` if nothing is refunded.
     fn charged(&self, channel: Channel) -> Option<i16> {
         let charged = self.outcome.charged_parts(channel, self.taken)?;
         Some(i16::try_from(charged).unwrap_or(i16::MAX))
@@ -125,20 +125,21 @@ impl End {
 
 /// The reports of one batch on one message.
 struct Group {
-    /// Which of them decides, by its place in the batch: the first that is not a delivery, else the last.
+    /// The index of the report that decides: the first one that is not a delivery, or the last one.
     deciding: usize,
     failed: bool,
     delivered: i16,
 }
 
-/// Stores reports on parts, in order: a message is delivered when each part is, and fails with the first that does.
+/// Stores reports on parts, in order: a message is delivered when all parts are, and fails with the first part that
+/// fails.
 pub(super) async fn report(
     transaction: &Transaction<'_>,
     holder: Option<NodeId>,
     reports: &[PartReport],
 ) -> Result<Vec<Progress>, Fault> {
     let groups = group(reports);
-    let left = take_parts_off(transaction, reports, &groups).await?;
+    let left = subtract_parts(transaction, reports, &groups).await?;
     let is_last = |id: &i64, group: &Group| {
         group.failed || reports[group.deciding].parts == 1 || left.get(id) == Some(&0)
     };
@@ -153,32 +154,33 @@ pub(super) async fn report(
         })
         .collect();
     let mut ended = end(transaction, holder, &mut ends).await?;
-    let was_over = |id: &i64| !ended.contains_key(id) && left.get(id).is_none_or(|left| *left == 0);
-    let over: Vec<bool> = reports.iter().map(|report| was_over(&report.id)).collect();
+    let had_ended =
+        |id: &i64| !ended.contains_key(id) && left.get(id).is_none_or(|left| *left == 0);
+    let over: Vec<bool> = reports.iter().map(|report| had_ended(&report.id)).collect();
     let progress =
-        |(place, report): (usize, &PartReport)| match place.cmp(&groups[&report.id].deciding) {
-            _ if over[place] => Progress::WasOver,
-            std::cmp::Ordering::Less => Progress::GoesOn,
-            std::cmp::Ordering::Greater => Progress::WasOver,
+        |(index, report): (usize, &PartReport)| match index.cmp(&groups[&report.id].deciding) {
+            _ if over[index] => Progress::AlreadyEnded,
+            std::cmp::Ordering::Less => Progress::Open,
+            std::cmp::Ordering::Greater => Progress::AlreadyEnded,
             std::cmp::Ordering::Equal => ended
                 .remove(&report.id)
-                .map_or(Progress::GoesOn, Progress::Ended),
+                .map_or(Progress::Open, Progress::Ended),
         };
     Ok(reports.iter().enumerate().map(progress).collect())
 }
 
 fn group(reports: &[PartReport]) -> HashMap<i64, Group> {
     let mut groups = HashMap::with_capacity(reports.len());
-    for (place, report) in reports.iter().enumerate() {
+    for (index, report) in reports.iter().enumerate() {
         let group = groups.entry(report.id).or_insert(Group {
-            deciding: place,
+            deciding: index,
             failed: false,
             delivered: 0,
         });
         if group.failed {
             continue;
         }
-        group.deciding = place;
+        group.deciding = index;
         if report.outcome == Outcome::Delivered {
             group.delivered += 1;
         } else {
@@ -188,8 +190,8 @@ fn group(reports: &[PartReport]) -> HashMap<i64, Group> {
     groups
 }
 
-/// Returns how many parts are left of the messages that were not over.
-async fn take_parts_off(
+/// Returns how many parts are left, for messages that had not ended.
+async fn subtract_parts(
     transaction: &Transaction<'_>,
     reports: &[PartReport],
     groups: &HashMap<i64, Group>,
@@ -206,7 +208,7 @@ async fn take_parts_off(
         .map(|(_, group)| reports[group.deciding].parts)
         .collect();
     let delivered: Vec<i16> = split.iter().map(|(_, group)| group.delivered).collect();
-    let statement = transaction.prepare_cached(TAKE_PARTS_OFF).await?;
+    let statement = transaction.prepare_cached(SUBTRACT_PARTS).await?;
     let left = transaction
         .query(&statement, &[&ids, &parts, &delivered])
         .await?;
@@ -233,23 +235,23 @@ async fn end(
     let results: Vec<Option<&str>> = ends.iter().map(|end| end.report.as_deref()).collect();
     let owner = holder.map_or(NOBODY, NodeId::as_i64);
     let attempt = i32::from(holder.is_some());
-    // Whichever of the two it is: lookups are counted by themselves.
+    // The same for SMS and Viber; lookups are counted separately.
     let charged: Vec<Option<i16>> = ends.iter().map(|end| end.charged(Channel::Sms)).collect();
     let statement = transaction.prepare_cached(END).await?;
     let values: super::Values<'_> = &[
         &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged,
     ];
     let mut messages = read_messages(&transaction.query(&statement, values).await?)?;
-    tell(transaction, ends, &messages).await?;
+    store_unanswered(transaction, ends, &messages).await?;
     count_lookups(transaction, ends, &messages).await?;
     let mut ended = HashMap::with_capacity(messages.len());
-    let mut owed = Vec::new();
+    let mut refunds = Vec::new();
     for end in ends.iter_mut() {
         let Some(message) = messages.remove(&end.id) else {
             continue;
         };
         if let Some(charged) = end.charged(message.channel) {
-            owed.push((end.id, charged));
+            refunds.push((end.id, charged));
         }
         let callback = message.callback.filter(|_| holder.is_some());
         let callback = callback.map(|(id, due_us)| message.held(end, id, due_us));
@@ -259,15 +261,15 @@ async fn end(
         };
         ended.insert(end.id, columns);
     }
-    if !owed.is_empty() {
+    if !refunds.is_empty() {
         let at_us = times.iter().copied().max().unwrap_or_default();
-        billing::refund(transaction, &owed, at_us).await?;
+        billing::refund(transaction, &refunds, at_us).await?;
         pass(KillPoint::RefundInside);
     }
     Ok(ended)
 }
 
-/// Counts the lookups among what has ended.
+/// Counts the lookups among the ended messages.
 async fn count_lookups(
     transaction: &Transaction<'_>,
     ends: &[End],
@@ -289,8 +291,8 @@ async fn count_lookups(
     Ok(())
 }
 
-/// Makes the answers for callers of lookups that ended without one.
-async fn tell(
+/// Creates and stores the results of lookups that ended without an answer.
+async fn store_unanswered(
     transaction: &Transaction<'_>,
     ends: &mut [End],
     messages: &HashMap<i64, Message>,
@@ -314,7 +316,7 @@ async fn tell(
         }
     }
     if !ids.is_empty() {
-        let statement = transaction.prepare_cached(TELL).await?;
+        let statement = transaction.prepare_cached(SET_LOOKUP_RESULTS).await?;
         let values: super::Values<'_> = &[&ids, &statuses, &errors, &results];
         transaction.execute(&statement, values).await?;
     }
@@ -382,18 +384,18 @@ fn read_messages(found: &[Row]) -> Result<HashMap<i64, Message>, Corrupt> {
     Ok(messages)
 }
 
-/// The news that the recipient of a delivered message has seen it.
-pub(super) struct Seen<'a> {
+/// Stores that the recipient of a delivered message has seen it.
+pub(super) struct MarkSeen<'a> {
     pub(super) of: &'a CarrierRef,
     pub(super) at: Timestamp,
 }
 
-impl Attempt for Seen<'_> {
+impl Retryable for MarkSeen<'_> {
     type Output = bool;
 
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
         let transaction = client.transaction().await?;
-        let statement = transaction.prepare_cached(SEE).await?;
+        let statement = transaction.prepare_cached(MARK_SEEN).await?;
         let (carrier, reference) = (&self.of.carrier, self.of.reference.as_bytes());
         let at_us = micros(self.at);
         let values: super::Values<'_> = &[carrier, &reference, &at_us];

@@ -13,24 +13,23 @@ use crate::rows::Corrupt;
 /// Why an attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    /// The server or the way to it.
+    /// An error of the server, or of the connection to it.
     #[error(transparent)]
     Database(#[from] Error),
-    /// No connection was to be had.
+    /// The pool had no connection.
     #[error(transparent)]
     Pool(#[from] PoolError),
     /// No answer in time.
     #[error(transparent)]
-    TookTooLong(#[from] TookTooLong),
+    Timeout(#[from] Timeout),
     /// A row that cannot be read.
     #[error(transparent)]
     Corrupt(#[from] Corrupt),
-    /// Another transaction was faster.
     #[error(transparent)]
     SerializationConflict(#[from] SerializationConflict),
 }
 
-/// Another transaction changed what this one had read, so this one is repeated.
+/// Another transaction changed what this one had read, so this one is retried.
 #[derive(Debug, thiserror::Error)]
 #[error("other transactions were faster, again and again")]
 pub(super) struct SerializationConflict;
@@ -38,7 +37,7 @@ pub(super) struct SerializationConflict;
 /// The server did not answer in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer in time")]
-pub(super) struct TookTooLong;
+pub(super) struct Timeout;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -49,10 +48,10 @@ enum Kind {
 }
 
 impl Fault {
-    /// Whether nothing was done and the same may work at once.
-    pub(super) fn asks_for_repetition(&self) -> bool {
+    /// Whether nothing was changed and a retry may succeed.
+    pub(super) fn is_retryable(&self) -> bool {
         match self {
-            Self::Database(error) => asks_for_repetition(error),
+            Self::Database(error) => is_retryable(error),
             Self::SerializationConflict(_) => true,
             _ => false,
         }
@@ -73,38 +72,36 @@ impl Fault {
     fn kind(&self) -> Kind {
         match self {
             Self::Database(error) | Self::Pool(PoolError::Backend(error)) => kind_of(error),
-            Self::Pool(_) | Self::TookTooLong(_) | Self::SerializationConflict(_) => {
-                Kind::Unavailable
-            }
+            Self::Pool(_) | Self::Timeout(_) | Self::SerializationConflict(_) => Kind::Unavailable,
             Self::Corrupt(_) => Kind::Unexpected,
         }
     }
 }
 
-/// Whether the server undid everything and asks for the same again.
-pub(super) fn asks_for_repetition(error: &Error) -> bool {
+/// Whether the server rolled the transaction back and a retry may succeed.
+pub(super) fn is_retryable(error: &Error) -> bool {
     let code = error.code();
     code == Some(&SqlState::T_R_SERIALIZATION_FAILURE)
         || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
-        || is_entered_already(error)
+        || is_duplicate_ledger_entry(error)
 }
 
 /// Two transactions that saw the same newest entry of a ledger both add the next one. Locks prevent this with read
 /// committed isolation; with serializable isolation the second fails here.
-fn is_entered_already(error: &Error) -> bool {
+fn is_duplicate_ledger_entry(error: &Error) -> bool {
     const KEY: &str = "ledger_pkey";
-    let said = error.as_db_error();
-    said.is_some_and(|said| {
-        *said.code() == SqlState::UNIQUE_VIOLATION && said.constraint() == Some(KEY)
+    let db_error = error.as_db_error();
+    db_error.is_some_and(|db_error| {
+        *db_error.code() == SqlState::UNIQUE_VIOLATION && db_error.constraint() == Some(KEY)
     })
 }
 
-/// Whether a message's ID is another's already: in the table of a day, or in the queue.
-fn is_taken_id(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|said| {
-        let constraint = said.constraint().unwrap_or_default();
-        *said.code() == SqlState::UNIQUE_VIOLATION
-            && said
+/// Whether a message ID exists already, in the partition of a day or in the queue.
+fn is_id_taken(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|db_error| {
+        let constraint = db_error.constraint().unwrap_or_default();
+        *db_error.code() == SqlState::UNIQUE_VIOLATION
+            && db_error
                 .table()
                 .is_some_and(|table| table.starts_with("message") || table == "queue")
             && constraint.ends_with("_pkey")
@@ -119,7 +116,7 @@ fn kind_of(error: &Error) -> Kind {
                 .is_some_and(<dyn std::error::Error>::is::<io::Error>)
     };
     match error.code() {
-        Some(_) if is_taken_id(error) => Kind::IdTaken,
+        Some(_) if is_id_taken(error) => Kind::IdTaken,
         Some(code) => kind_of_code(code.code()),
         None if lost() => Kind::Unavailable,
         None => Kind::Unexpected,
@@ -131,11 +128,11 @@ fn kind_of(error: &Error) -> Kind {
 fn kind_of_code(code: &str) -> Kind {
     const DISK_FULL: &str = "53100";
     const READ_ONLY_AFTER_FAILOVER: &str = "25006";
-    const STOOD_IDLE: &str = "25P03";
-    const NO_LOCK: &str = "55P03";
+    const IDLE_IN_TRANSACTION: &str = "25P03";
+    const LOCK_NOT_AVAILABLE: &str = "55P03";
     match (code, &code[..2]) {
         (DISK_FULL, _) => Kind::Full,
-        (READ_ONLY_AFTER_FAILOVER | STOOD_IDLE | NO_LOCK, _)
+        (READ_ONLY_AFTER_FAILOVER | IDLE_IN_TRANSACTION | LOCK_NOT_AVAILABLE, _)
         | (_, "08" | "40" | "53" | "57" | "58" | "XX") => Kind::Unavailable,
         _ => Kind::Unexpected,
     }
@@ -151,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_says_what_to_do_next() {
+    fn each_error_code_has_the_right_kind() {
         for (name, code, expected) in [
             ("disk full", "53100", Kind::Full),
             ("too many connections", "53300", Kind::Unavailable),

@@ -4,15 +4,15 @@ use deadpool_postgres::Object;
 use domain::ports::StoreError;
 use tokio_postgres::Row;
 
-use super::attempt::{self, Attempt};
 use super::fault::{Fault, SerializationConflict};
+use super::retry::{self, Retryable};
 use super::{PostgresStore, column};
 use crate::rows::Corrupt;
 use crate::rows::fold::{self, ACCOUNTS, FoldCursor, FoldEntry, Folded};
 use crate::sql::fold as sql;
 
 const NOW: &str = concat!("SELECT ", now_us!());
-/// Two nodes that fold the same entries do so one after the other: the second reads what the first has left.
+/// Two nodes that fold the same entries do so one after the other: the second one reads the result of the first.
 const READ: &str = "
     SELECT id, at_us, kind, amount_micros, balance_micros, messages, note IS NOT NULL, spent_day, spent_micros
     FROM ledger
@@ -27,7 +27,7 @@ const CHANGE: &str = "
     WHERE l.account_id = $1 AND l.id = g.id";
 
 impl PostgresStore {
-    /// Folds entries of the next account that has some to fold; `false` at the end of the accounts.
+    /// Folds entries of the next account that has some; `false` after the last account.
     pub(super) async fn fold_next(&self, age_us: i64, limit: u32) -> Result<bool, StoreError> {
         const OPERATION: &str = "fold the ledger";
         let now_us: i64 = self.get(OPERATION, NOW, &[], |row| column(row, 0)).await?;
@@ -52,8 +52,8 @@ impl PostgresStore {
                     before_us,
                     limit: i64::from(limit),
                 };
-                let cursor = attempt::run(&self.pool, OPERATION, &step).await?;
-                self.folding.note(account, cursor);
+                let cursor = retry::run(&self.pool, OPERATION, &step).await?;
+                self.folding.set_cursor(account, cursor);
                 return Ok(true);
             }
         }
@@ -69,7 +69,7 @@ struct Fold {
     limit: i64,
 }
 
-impl Attempt for Fold {
+impl Retryable for Fold {
     type Output = FoldCursor;
 
     async fn run(&self, client: &mut Object) -> Result<FoldCursor, Fault> {
@@ -79,12 +79,12 @@ impl Attempt for Fold {
         let rows = transaction.query(&statement, values).await?;
         let entries: Vec<FoldEntry> = rows.iter().map(entry).collect::<Result<_, _>>()?;
         let folded = fold::fold(&entries, self.before_us, self.cursor);
-        if !folded.gone.is_empty() {
+        if !folded.removed.is_empty() {
             let statement = transaction.prepare_cached(REMOVE).await?;
-            let values: super::Values<'_> = &[&self.account, &folded.gone];
+            let values: super::Values<'_> = &[&self.account, &folded.removed];
             let removed = transaction.execute(&statement, values).await?;
             let changed = self.change(&transaction, &folded).await?;
-            if (removed, changed) != (folded.gone.len() as u64, folded.changed.len() as u64) {
+            if (removed, changed) != (folded.removed.len() as u64, folded.changed.len() as u64) {
                 return Err(SerializationConflict.into());
             }
         }

@@ -20,7 +20,7 @@ const LIST: &str = concat!(
     ) AS h
     ORDER BY h.lane, h.due_us, h.id LIMIT $6"
 );
-/// The claim's number is the fence: rows that were settled, or claimed again since, are left alone.
+/// The attempt number guards against stale claims: rows that were settled or claimed again are not changed.
 const RELEASE: &str = "
     WITH released AS (
         UPDATE queue AS q SET owner = 0
@@ -61,7 +61,7 @@ impl PostgresStore {
         rows: &[ClaimedRow],
     ) -> Result<u64, StoreError> {
         let mut ordered = rows.to_vec();
-        // The order in which settlements lock rows.
+        // Settlements lock rows in the same order.
         ordered.sort_by_key(|row| row.id);
         let (mut owner, mut lane, mut due_us) = (Vec::new(), Vec::new(), Vec::new());
         let (mut id, mut attempt) = (Vec::new(), Vec::new());

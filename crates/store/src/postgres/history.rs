@@ -20,24 +20,24 @@ use crate::rows::history::{
 use crate::rows::{Corrupt, MessageColumns};
 use crate::sql::history as sql;
 
-/// How many bits of an ID tell the place within its segment; the index is built on it.
+/// The low bits of an ID, which count within a segment; the index depends on this number.
 const SEGMENT_BITS: u32 = 11;
-/// How many segments are asked with the first statement, the second and so on, when account and number are known.
+/// How many segments the first, second and third statement read if account and number are known.
 const STEPS: &[i32] = &[16, 200, 600];
-/// The same when only the number is known, so that the whole of each segment is read.
+/// The same if only the number is known: then each segment is read in full.
 const STEPS_OF_ALL: &[i32] = &[4, 16, 40];
-/// How many segments are asked at once for one that has anything of an account; more after each that had nothing.
+/// How many segments each statement checks for messages of an account; more after each that found none.
 const SEEK_STEPS: &[i32] = &[4, 64, 600];
-/// At how many IDs a search for a time looks with one statement.
+/// How many IDs one statement of a search by time probes.
 const PROBES: i64 = 31;
-/// How many segments are read, all their rows, in one look.
+/// How many segments one page reads in full.
 const SEGMENTS_READ: u32 = 8;
 
-const ACCEPTED: &str = "
+const PROBE: &str = "
     SELECT p.id, f.id, f.accepted_us FROM UNNEST($1::bigint[]) AS p (id)
     LEFT JOIN LATERAL (SELECT m.id, m.accepted_us FROM message AS m WHERE m.id >= p.id ORDER BY m.id LIMIT 1) AS f ON TRUE";
-/// The segments that are not empty, from the one below an ID ($1) down, so many ($2).
-macro_rules! walk {
+/// The non-empty segments below an ID ($1), the newest first, at most $2.
+macro_rules! list_segments {
     () => {
         "WITH RECURSIVE walk (segment, n) AS (
             SELECT (SELECT max(id) >> 11 FROM message WHERE id < $1), 1
@@ -47,7 +47,7 @@ macro_rules! walk {
         ), bounds (low, is_end) AS (SELECT min(segment), bool_or(segment IS NULL) FROM walk) "
     };
 }
-/// What rows must fit, by the values that [`values`] gives.
+/// The conditions that rows must meet.
 macro_rules! matching {
     () => {
         " AND m.accepted_us >= $3 AND m.accepted_us < $4 AND ($5::smallint IS NULL OR m.channel = $5)
@@ -62,10 +62,10 @@ macro_rules! matching {
 /// Returns the matching rows and how far the search went. The bounds of the segment select its partition, and the index
 /// on all of them finds its rows. The sums keep the planner from using the primary key, which would read whole
 /// segments.
-macro_rules! look_by_number {
+macro_rules! find_by_number {
     ($conditions:expr) => {
         concat!(
-            walk!(),
+            list_segments!(),
             "SELECT bounds.low, bounds.is_end, found.* FROM bounds LEFT JOIN (
                 SELECT f.* FROM walk CROSS JOIN LATERAL (SELECT ",
             summary_columns!(),
@@ -78,25 +78,25 @@ macro_rules! look_by_number {
         )
     };
 }
-const LOOK_BY_NUMBER: &str = look_by_number!("AND m.account_id = $12 AND m.recipient = $13");
-const LOOK_BY_NUMBER_OF_ALL: &str = look_by_number!("AND m.recipient = $13");
-/// The newest segment with anything of an account, or of any, and how far the walk came.
+const FIND_BY_NUMBER: &str = find_by_number!("AND m.account_id = $12 AND m.recipient = $13");
+const FIND_BY_NUMBER_OF_ALL: &str = find_by_number!("AND m.recipient = $13");
+/// The newest segment with messages of an account, or of any account, and the bounds of the checked segments.
 const SEEK: &str = concat!(
-    walk!(),
+    list_segments!(),
     "SELECT bounds.low, bounds.is_end, (
         SELECT max(segment) FROM walk WHERE $3::bigint IS NULL OR EXISTS (
             SELECT 1 FROM message AS m WHERE m.id >> 11 = walk.segment AND m.account_id = $3
                 AND m.id >= walk.segment << 11 AND m.id < (walk.segment + 1) << 11))
     FROM bounds"
 );
-const LOOK_IN_SEGMENT: &str = concat!(
+const FIND_IN_SEGMENT: &str = concat!(
     "SELECT NULL::bigint, NULL::boolean, ",
     summary_columns!(),
     " FROM message AS m WHERE m.id < $1 AND m.id >= $2::bigint",
     matching!(),
     " ORDER BY m.id DESC LIMIT $11"
 );
-const LOOK_IN_SEGMENT_OF: &str = concat!(
+const FIND_IN_SEGMENT_OF: &str = concat!(
     "SELECT NULL::bigint, NULL::boolean, ",
     summary_columns!(),
     " FROM message AS m WHERE m.id >> 11 = $2::bigint >> 11 AND m.account_id = $12 AND m.id < $1 AND m.id >= $2::bigint",
@@ -104,51 +104,50 @@ const LOOK_IN_SEGMENT_OF: &str = concat!(
     " ORDER BY m.id DESC LIMIT $11"
 );
 
-const OPERATION: &str = "look for messages";
+const OPERATION: &str = "search messages";
 
 #[async_trait]
 impl HistoryStore for PostgresStore {
-    async fn look_for_messages(
+    async fn search_messages(
         &self,
         filter: &MessageFilter,
-        look: Cursor<MessageId>,
+        cursor: Cursor<MessageId>,
     ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
         let search = Search {
             store: self,
             index: IndexColumns::from_filter(filter),
             matching: MatchColumns::from_filter(filter),
-            limit: look.limit as usize,
+            limit: cursor.limit as usize,
             floor: 0,
         };
-        let before = look.before.map_or(i64::MAX, MessageId::as_i64);
-        let (search, before) = search.within_times(before).await?;
-        let looked = match filter.to {
+        let before = cursor.before.map_or(i64::MAX, MessageId::as_i64);
+        let (search, before) = search.narrow_by_time(before).await?;
+        let found = match filter.to {
             Some(_) => search.by_number(before).await?,
             None => search.by_account(before).await?,
         };
-        looked
-            .found()
+        found
+            .into_page()
             .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 
-    async fn look_for_callbacks(
+    async fn search_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Cursor<CallbackId>,
+        cursor: Cursor<CallbackId>,
     ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
-        self.look_at_callbacks(filter, look).await
+        self.find_callbacks(filter, cursor).await
     }
 
-    async fn find_story(
+    async fn find_message_detail(
         &self,
         account: Option<AccountId>,
         id: MessageId,
     ) -> Result<Option<MessageDetail>, StoreError> {
-        self.find_whole_story(account, id).await
+        self.find_detail(account, id).await
     }
 }
 
-/// A look under way.
 struct Search<'a> {
     store: &'a PostgresStore,
     index: IndexColumns,
@@ -158,7 +157,7 @@ struct Search<'a> {
     floor: i64,
 }
 
-/// How far a walk came: the lowest segment, and whether there is nothing below.
+/// The lowest segment that was checked, and whether there is nothing below it.
 struct Bounds {
     low: Option<i64>,
     is_end: bool,
@@ -168,12 +167,12 @@ impl Search<'_> {
     /// Messages to a number: few in each segment, so many segments are read at once.
     async fn by_number(&self, mut before: i64) -> Result<MessagePage, StoreError> {
         let (sql, steps) = match self.index.account_id {
-            Some(_) => (LOOK_BY_NUMBER, STEPS),
-            None => (LOOK_BY_NUMBER_OF_ALL, STEPS_OF_ALL),
+            Some(_) => (FIND_BY_NUMBER, STEPS),
+            None => (FIND_BY_NUMBER_OF_ALL, STEPS_OF_ALL),
         };
         let mut rows = Vec::new();
         for step in steps {
-            let (bounds, found) = self.look(sql, before, step, rows.len()).await?;
+            let (bounds, found) = self.find_rows(sql, before, step, rows.len()).await?;
             rows.extend(found);
             if rows.len() >= self.limit {
                 break;
@@ -183,14 +182,14 @@ impl Search<'_> {
                 None => return Ok(MessagePage { rows, next: None }),
             }
         }
-        Ok(self.stopped(rows, before))
+        Ok(self.finish(rows, before))
     }
 
-    /// Messages of an account or of all: where there are any, all of a segment may be.
+    /// Messages of an account, or of all accounts. A segment may have many, so each is read separately.
     async fn by_account(&self, mut before: i64) -> Result<MessagePage, StoreError> {
         let sql = match self.index.account_id {
-            Some(_) => LOOK_IN_SEGMENT_OF,
-            None => LOOK_IN_SEGMENT,
+            Some(_) => FIND_IN_SEGMENT_OF,
+            None => FIND_IN_SEGMENT,
         };
         let mut rows = Vec::new();
         let (mut read, mut steps) = (0, SEEK_STEPS.iter());
@@ -200,7 +199,7 @@ impl Search<'_> {
             if let Some(segment) = newest {
                 let first = segment << SEGMENT_BITS;
                 let end = before.min((segment + 1) << SEGMENT_BITS);
-                let (_, found) = self.look(sql, end, &first, rows.len()).await?;
+                let (_, found) = self.find_rows(sql, end, &first, rows.len()).await?;
                 rows.extend(found);
                 (before, read, steps) = (first, read + 1, SEEK_STEPS.iter());
             } else if let Some(below) = self.below(&bounds) {
@@ -212,7 +211,7 @@ impl Search<'_> {
                 return Ok(MessagePage { rows, next: None });
             }
         }
-        Ok(self.stopped(rows, before))
+        Ok(self.finish(rows, before))
     }
 
     /// Where the search continues; `None` when no further message can match.
@@ -221,18 +220,18 @@ impl Search<'_> {
         (below > self.floor + 1).then_some(below)
     }
 
-    /// The same look, from where the times that are asked for end to where they begin.
-    async fn within_times(mut self, before: i64) -> Result<(Self, i64), StoreError> {
+    /// Narrows the search to the requested times.
+    async fn narrow_by_time(mut self, before: i64) -> Result<(Self, i64), StoreError> {
         let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
-        let is_asked = self.matching.since_us > i64::MIN || self.matching.until_us < i64::MAX;
-        if !is_asked {
+        let has_times = self.matching.since_us > i64::MIN || self.matching.until_us < i64::MAX;
+        if !has_times {
             return Ok((self, before));
         }
-        let edges = self
+        let first_and_last = self
             .store
-            .get(OPERATION, sql::EDGES.postgres, &[], read)
+            .get(OPERATION, sql::FIRST_AND_LAST.postgres, &[], read)
             .await?;
-        let (Some(first), Some(last)) = edges else {
+        let (Some(first), Some(last)) = first_and_last else {
             return Ok((self, before));
         };
         let since = TimeSearch::for_since(&self.matching, first, last);
@@ -258,15 +257,15 @@ impl Search<'_> {
                 return Ok(search);
             }
             let values: super::Values<'_> = &[&probes];
-            let found = self.store.list(OPERATION, ACCEPTED, values, read).await?;
+            let found = self.store.list(OPERATION, PROBE, values, read).await?;
             for (probe, found) in found {
-                search.note(probe, found);
+                search.narrow(probe, found);
             }
         }
     }
 
-    /// Enough messages were found or checked.
-    fn stopped(&self, rows: Vec<SummaryColumns>, before: i64) -> MessagePage {
+    /// The page, when enough messages were found or checked.
+    fn finish(&self, rows: Vec<SummaryColumns>, before: i64) -> MessagePage {
         let last = rows.last().map(|row| row.message.id);
         let next = last.filter(|_| rows.len() >= self.limit).unwrap_or(before);
         MessagePage {
@@ -282,7 +281,7 @@ impl Search<'_> {
     }
 
     /// Runs a statement for the missing rows; the caller provides its second value.
-    async fn look(
+    async fn find_rows(
         &self,
         sql: &'static str,
         before: i64,
@@ -311,7 +310,7 @@ impl Search<'_> {
     }
 }
 
-/// When nothing is found, one row still tells how far the search went.
+/// If nothing is found, one row still has the bounds.
 fn read_all(rows: &[Row]) -> Result<(Bounds, Vec<SummaryColumns>), Corrupt> {
     let nothing = Bounds {
         low: None,

@@ -1,4 +1,4 @@
-//! Idempotency keys: claimed with the batch that brings them, or found to be taken.
+//! Idempotency keys: claimed in the transaction that stores a batch, or found to be used already.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use super::column;
 use super::fault::Fault;
 use crate::rows::{self, AnswerColumns, Corrupt, micros};
 
-/// A conflict locks the row that is there, so it cannot be pruned before [`FIND_ANSWERS`] reads it.
+/// A conflict locks the existing row, so that it is not deleted before [`FIND_ANSWERS`] reads it.
 const CLAIM_KEYS: &str = "
     INSERT INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
     SELECT * FROM UNNEST($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -56,15 +56,19 @@ impl<'a> Keys<'a> {
         Self { first, now_us }
     }
 
-    /// What becomes of each submission: only the first of a key that was not kept before is stored.
-    fn outcomes(&self, batch: &[&Submission], kept: &HashMap<Key, StoredAnswer>) -> Vec<Accepted> {
+    /// The result of each submission: only the first one with an unused key is stored.
+    fn outcomes(
+        &self,
+        batch: &[&Submission],
+        stored: &HashMap<Key, StoredAnswer>,
+    ) -> Vec<Accepted> {
         let outcome = |submission: &&Submission| {
             let Some(claim) = &submission.idempotency else {
                 return Accepted::Stored;
             };
             let key = (submission.account.as_i64(), claim.key);
-            if let Some(kept) = kept.get(&key) {
-                return rows::repeated(kept, &claim.body);
+            if let Some(stored) = stored.get(&key) {
+                return rows::repeated(stored, &claim.body);
             }
             let (first, receipt) = self.first[&key];
             if receipt.first == submission.recipients[0].id {
@@ -82,22 +86,22 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Claims the keys of a batch, and says which of it is to be stored.
+/// Claims the keys of a batch, and returns which submissions to store.
 pub(super) async fn claim(
     transaction: &Transaction<'_>,
     keys: &Keys<'_>,
     batch: &[&Submission],
 ) -> Result<Vec<Accepted>, Fault> {
-    let kept = if keys.first.is_empty() {
+    let stored = if keys.first.is_empty() {
         HashMap::new()
     } else {
         claim_first(transaction, keys).await?
     };
-    Ok(keys.outcomes(batch, &kept))
+    Ok(keys.outcomes(batch, &stored))
 }
 
-/// Releases the keys of submissions that were not paid, so that they can be tried again. Repetitions of such a
-/// submission in the same batch get the same result.
+/// Releases the keys of submissions that were not paid, so that the caller can retry. Repetitions of such a submission
+/// in the same batch get the same result.
 pub(super) async fn release_unpaid(
     transaction: &Transaction<'_>,
     batch: &[&Submission],
@@ -132,7 +136,7 @@ pub(super) async fn release_unpaid(
     Ok(())
 }
 
-/// Claims keys and returns what those that were taken are kept for.
+/// Claims keys, and returns the stored answers of those that were used before.
 async fn claim_first(
     transaction: &Transaction<'_>,
     keys: &Keys<'_>,
@@ -154,13 +158,13 @@ async fn claim_first(
         .map(|(account, key)| (*account, key.as_slice()))
         .unzip();
     let statement = transaction.prepare_cached(FIND_ANSWERS).await?;
-    let kept = transaction.query(&statement, &[&accounts, &taken]).await?;
-    let kept = kept
+    let stored = transaction.query(&statement, &[&accounts, &taken]).await?;
+    let stored = stored
         .iter()
         .map(|row| Ok((read_key(row)?, read_answer(row, 2)?)))
         .collect::<Result<HashMap<_, _>, Corrupt>>()?;
-    if kept.len() == taken.len() {
-        Ok(kept)
+    if stored.len() == taken.len() {
+        Ok(stored)
     } else {
         Err(Corrupt("idempotency key").into())
     }
@@ -174,12 +178,12 @@ fn read_key(row: &Row) -> Result<Key, Corrupt> {
     ))
 }
 
-/// Reads an answer from the columns that start here.
+/// Reads an answer from the columns from `at` on.
 pub(super) fn read_answer(row: &Row, at: usize) -> Result<StoredAnswer, Corrupt> {
     AnswerColumns::read(row, at)?.answer()
 }
 
-/// Keys as [`CLAIM_KEYS`] takes them.
+/// The parameters of [`CLAIM_KEYS`].
 #[derive(Default)]
 struct KeyColumns<'a> {
     account: Vec<i64>,

@@ -9,10 +9,10 @@ use domain::ports::{Joining, MembershipStore, PersonChanged, Purpose, StoreError
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
-use super::attempt::{self, Attempt};
 use super::fault::Fault;
 use super::oauth::end_grants_of;
 use super::people::{LOCK_PERSON, bytes, delete_person, invitation};
+use super::retry::{self, Retryable};
 use super::transaction::{execute, query};
 use super::{PostgresStore, Values, column};
 use crate::rows::oauth::GrantsToEnd;
@@ -27,9 +27,9 @@ const SET_ROLE: &str = "
         UPDATE membership SET role = $3 WHERE person_id = $1 AND account_id = $2 RETURNING person_id
     )
     SELECT id FROM first UNION ALL SELECT person_id FROM further";
-const FIRST_ACCOUNT: &str = "SELECT role, account_id FROM person WHERE id = $1 FOR UPDATE";
+const FIND_FIRST_ACCOUNT: &str = "SELECT role, account_id FROM person WHERE id = $1 FOR UPDATE";
 
-impl Attempt for Joining {
+impl Retryable for Joining {
     type Output = bool;
 
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
@@ -47,10 +47,10 @@ impl Attempt for Joining {
             return Ok(false);
         };
         let account = account.as_i64();
-        query(&transaction, sql::FORGET_LINKS.postgres, &[&person]).await?;
+        query(&transaction, sql::DELETE_LINKS.postgres, &[&person]).await?;
         query(
             &transaction,
-            sql::TAKE_AS_FIRST.postgres,
+            sql::SET_FIRST_IF_NONE.postgres,
             &[&person, &account],
         )
         .await?;
@@ -63,26 +63,26 @@ impl Attempt for Joining {
     }
 }
 
-struct Leaving {
+struct RemoveMember {
     person: PersonId,
     account: AccountId,
     now: Timestamp,
 }
 
-impl Attempt for Leaving {
+impl Retryable for RemoveMember {
     type Output = PersonChanged;
 
     async fn run(&self, client: &mut Object) -> Result<PersonChanged, Fault> {
         let transaction = client.transaction().await?;
         let (id, lost) = (self.person.as_i64(), self.account.as_i64());
-        let first = query(&transaction, FIRST_ACCOUNT, &[&id]).await?;
+        let first = query(&transaction, FIND_FIRST_ACCOUNT, &[&id]).await?;
         let Some(row) = first.first() else {
             return Ok(PersonChanged::Unknown);
         };
         let (role, first): (String, Option<i64>) = (column(row, 0)?, column(row, 1)?);
         query(
             &transaction,
-            sql::END_SESSIONS_THERE.postgres,
+            sql::END_ACCOUNT_SESSIONS.postgres,
             &[&id, &lost],
         )
         .await?;
@@ -92,7 +92,7 @@ impl Attempt for Leaving {
             if left == 0 {
                 return Ok(PersonChanged::Unknown);
             }
-        } else if !leave_first(&transaction, id, &role).await? {
+        } else if !replace_first_account(&transaction, id, &role).await? {
             delete_person(&transaction, self.person, now_us).await?;
         }
         end_grants_of(
@@ -107,15 +107,15 @@ impl Attempt for Leaving {
     }
 }
 
-/// Makes the oldest membership of a person their first account; an operator may have none. `false` when nothing is
-/// left.
-async fn leave_first(
+/// Makes the oldest membership of a person their first account; an operator may have none. `false` if the person has no
+/// account left.
+async fn replace_first_account(
     transaction: &Transaction<'_>,
     person: i64,
     role: &str,
 ) -> Result<bool, Fault> {
     let is_operator = role == Role::Operator.name();
-    let next = query(transaction, sql::OLDEST.postgres, &[&person]).await?;
+    let next = query(transaction, sql::FIND_OLDEST.postgres, &[&person]).await?;
     let Some(next) = next.first() else {
         if is_operator {
             let values: Values<'_> = &[&person, &role, &None::<i64>, &None::<i64>];
@@ -128,7 +128,7 @@ async fn leave_first(
     let role = if is_operator { role } else { &member_role };
     let values: Values<'_> = &[&person, &role, &account, &seen_us];
     query(transaction, sql::SET_FIRST.postgres, values).await?;
-    for sql in [sql::LEAVE.postgres, sql::STAY_IN_FIRST.postgres] {
+    for sql in [sql::LEAVE.postgres, sql::RESET_CHOSEN_ACCOUNT.postgres] {
         execute(transaction, sql, &[&person, &account]).await?;
     }
     Ok(true)
@@ -156,7 +156,7 @@ impl MembershipStore for PostgresStore {
     }
 
     async fn join_account(&self, joining: &Joining) -> Result<bool, StoreError> {
-        attempt::run(&self.pool, "join an account", joining).await
+        retry::run(&self.pool, "join an account", joining).await
     }
 
     async fn switch_account(
@@ -172,7 +172,7 @@ impl MembershipStore for PostgresStore {
         Ok(switched > 0)
     }
 
-    async fn set_role_in(
+    async fn set_account_role(
         &self,
         person: PersonId,
         account: AccountId,
@@ -187,17 +187,17 @@ impl MembershipStore for PostgresStore {
         })
     }
 
-    async fn leave_account(
+    async fn remove_member(
         &self,
         person: PersonId,
         account: AccountId,
         now: Timestamp,
     ) -> Result<PersonChanged, StoreError> {
-        let leaving = Leaving {
+        let removal = RemoveMember {
             person,
             account,
             now,
         };
-        attempt::run(&self.pool, "leave an account", &leaving).await
+        retry::run(&self.pool, "remove a member", &removal).await
     }
 }

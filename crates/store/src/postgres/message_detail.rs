@@ -47,7 +47,7 @@ const LIST_CALLBACKS: &str = concat!(
     list_callbacks!("callback AS c"),
     " WHERE c.message_id = $1 AND c.kind <> 2 ORDER BY c.id"
 );
-const LIST_TRIES: &str = "
+const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
     WHERE callback_id = $1 AND message_id = $2 ORDER BY number";
 
@@ -56,7 +56,7 @@ const LIST_PARKED: &str = "
     SELECT id, message_id FROM callback WHERE state = 1 AND id < $1 ORDER BY id DESC LIMIT $2";
 const LIST_ALL: &str =
     "SELECT id, message_id FROM callback WHERE id < $1 ORDER BY id DESC LIMIT $2";
-const LIST_FITTING: &str = concat!(
+const LIST_MATCHING: &str = concat!(
     list_callbacks!(
         "UNNEST($1::bigint[], $9::bigint[]) AS w (id, message_id)
             JOIN callback AS c ON c.id = ANY(ARRAY[w.id]) AND c.message_id = ANY(ARRAY[w.message_id])"
@@ -69,7 +69,7 @@ const LIST_FITTING: &str = concat!(
 
 impl PostgresStore {
     /// Finds a message of one account, or of any.
-    pub(super) async fn find_whole_story(
+    pub(super) async fn find_detail(
         &self,
         account: Option<AccountId>,
         id: MessageId,
@@ -82,9 +82,9 @@ impl PostgresStore {
         };
         let id = id.as_i64();
         let related = RelatedRows {
-            place: self.find_place(&summary, &detail).await?,
+            queue_row: self.find_queue_row(&summary, &detail).await?,
             parts: self.list(OPERATION, LIST_PARTS, &[&id], part).await?,
-            callbacks: self.list_callbacks_with_tries(id).await?,
+            callbacks: self.list_callbacks_with_attempts(id).await?,
         };
         let detail = detail.detail(summary, related);
         detail
@@ -92,8 +92,8 @@ impl PostgresStore {
             .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 
-    /// Its row in the queue, while it is not finished.
-    async fn find_place(
+    /// The queue row of a message that has not ended.
+    async fn find_queue_row(
         &self,
         summary: &SummaryColumns,
         detail: &DetailColumns,
@@ -120,7 +120,7 @@ impl PostgresStore {
             .await
     }
 
-    async fn list_callbacks_with_tries(
+    async fn list_callbacks_with_attempts(
         &self,
         id: i64,
     ) -> Result<Vec<(CallbackRecord, Vec<CallbackAttempt>)>, StoreError> {
@@ -128,25 +128,25 @@ impl PostgresStore {
         let records = self
             .list(operation, LIST_CALLBACKS, &[&id], callbacks::record)
             .await?;
-        let mut with_tries = Vec::with_capacity(records.len());
+        let mut with_attempts = Vec::with_capacity(records.len());
         for record in records {
             let values: super::Values<'_> = &[&record.id.as_i64(), &id];
             let read = |row: &Row| AttemptColumns::read(row, 0)?.attempt();
-            let tries = self.list(operation, LIST_TRIES, values, read).await?;
-            with_tries.push((record, tries));
+            let tries = self.list(operation, LIST_ATTEMPTS, values, read).await?;
+            with_attempts.push((record, tries));
         }
-        Ok(with_tries)
+        Ok(with_attempts)
     }
 
     /// Callbacks that match, the newest first.
-    pub(super) async fn look_at_callbacks(
+    pub(super) async fn find_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Cursor<CallbackId>,
+        cursor: Cursor<CallbackId>,
     ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
-        const OPERATION: &str = "look for callbacks";
+        const OPERATION: &str = "search callbacks";
         let columns = FilterColumns::from_filter(filter);
-        let before = look.before.map_or(i64::MAX, CallbackId::as_i64);
+        let before = cursor.before.map_or(i64::MAX, CallbackId::as_i64);
         let before = before.min(columns.last_id.saturating_add(1));
         let (window, messages) = self.window(before, filter.with_done).await?;
         let messages: Vec<i64> = window.ids.iter().map(|id| messages[id]).collect();
@@ -158,16 +158,16 @@ impl PostgresStore {
             &columns.account_id,
             &filter.with_done,
             &columns.first_id,
-            &i64::from(look.limit),
+            &i64::from(cursor.limit),
             &messages,
         ];
         let records = self
-            .list(OPERATION, LIST_FITTING, values, callbacks::record)
+            .list(OPERATION, LIST_MATCHING, values, callbacks::record)
             .await?;
-        let is_full = records.len() >= look.limit as usize;
+        let is_full = records.len() >= cursor.limit as usize;
         let last = records.last().map(|record| record.id.as_i64());
         window
-            .found(records, last.filter(|_| is_full))
+            .page(records, last.filter(|_| is_full))
             .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 
@@ -198,7 +198,7 @@ impl PostgresStore {
     ) -> Result<Vec<(i64, i64)>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
-        self.list("list callbacks to look at", sql, &[&before, &limit], read)
+        self.list("list callbacks to check", sql, &[&before, &limit], read)
             .await
     }
 }

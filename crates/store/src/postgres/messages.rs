@@ -15,13 +15,13 @@ use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
 use super::accept::{self, CarefulBatch, PlainBatch};
-use super::attempt::Attempt;
 use super::fault::Fault;
-use super::{PostgresStore, attempt, billing, column, idempotency};
+use super::retry::Retryable;
+use super::{PostgresStore, billing, column, idempotency, retry};
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
 use crate::sql::messages as sql;
 
-/// An expression, so that it is not the index of expiries that is read: nearly all keys expire later.
+/// `+ 0` keeps the planner from using the index of expiries: nearly all keys expire later.
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = $1 AND key = $2 AND expires_us + 0 > $3";
@@ -65,32 +65,32 @@ impl MessageStore for PostgresStore {
 
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         const OPERATION: &str = "accept messages";
-        let has_more =
+        let needs_checks =
             |submission: &Submission| submission.idempotency.is_some() || submission.carries_code;
-        if batch.iter().any(has_more) {
+        if batch.iter().any(needs_checks) {
             let whole = CarefulBatch {
                 batch: batch.iter().collect(),
                 keys: &self.keys,
             };
-            let stored = self.store_by(OPERATION, &batch, &whole).await;
+            let stored = self.store_batch(OPERATION, &batch, &whole).await;
             return accept_results(stored, batch.len());
         }
         let plain = PlainBatch(&batch);
-        let charged = match self.store_by(OPERATION, &batch, &plain).await {
+        let charged = match self.store_batch(OPERATION, &batch, &plain).await {
             Ok(charged) => charged,
             Err(error) => return accept_results(Err(error), batch.len()),
         };
-        let left = accept::unstored(&batch, &charged);
+        let left = accept::find_unstored(&batch, &charged);
         let mut results = vec![Ok(Accepted::Stored); batch.len()];
         if !left.is_empty() {
             let rest = CarefulBatch {
-                batch: left.iter().map(|&place| &batch[place]).collect(),
+                batch: left.iter().map(|&index| &batch[index]).collect(),
                 keys: &self.keys,
             };
-            let rest = self.store_by(OPERATION, &batch, &rest).await;
-            // The first transaction is committed: a failure of the second concerns only what was left to it.
-            for (place, result) in left.iter().zip(accept_results(rest, left.len())) {
-                results[*place] = result;
+            let rest = self.store_batch(OPERATION, &batch, &rest).await;
+            // The first transaction is committed, so a failure of the second affects only these submissions.
+            for (index, result) in left.iter().zip(accept_results(rest, left.len())) {
+                results[*index] = result;
             }
         }
         results
@@ -190,8 +190,8 @@ impl MessageStore for PostgresStore {
         id: MessageId,
         now: Timestamp,
     ) -> Result<Cancel, StoreError> {
-        let cancelling = Cancelling { account, id, now };
-        if attempt::run(&self.pool, "cancel a message", &cancelling).await? {
+        let cancel = CancelMessage { account, id, now };
+        if retry::run(&self.pool, "cancel a message", &cancel).await? {
             return Ok(Cancel::Done);
         }
         let found = self.find_message(account, id).await?;
@@ -213,14 +213,14 @@ impl MessageStore for PostgresStore {
     }
 }
 
-/// A message that is to be sent no more, and what it cost given back. Yields whether it waited.
-struct Cancelling {
+/// Cancels and refunds a message. Returns whether it was waiting.
+struct CancelMessage {
     account: AccountId,
     id: MessageId,
     now: Timestamp,
 }
 
-impl Attempt for Cancelling {
+impl Retryable for CancelMessage {
     type Output = bool;
 
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {

@@ -4,9 +4,9 @@ use deadpool_postgres::{GenericClient, Object};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Error, Row};
 
-use super::fault::asks_for_repetition;
+use super::fault::is_retryable;
 use crate::OpenError;
-use crate::migrations::{self, Migration, Standing};
+use crate::migrations::{self, Migration, SchemaState};
 use crate::seal::{self, Seal};
 
 const CREATE_HISTORY: &str = "
@@ -33,22 +33,22 @@ const OLDER_NODES: &str = concat!(
 
 /// A large migration, or the wait for that of another node, has no time limit. A node that is paused during a migration
 /// may continue: no other node takes over its work.
-const TAKE_TIME: &str = "
+const NO_TIMEOUTS: &str = "
     SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
     SET LOCAL idle_in_transaction_session_timeout = '5min'";
 
-/// What came of a step.
+/// The result of a migration.
 enum Applied {
     /// It is applied, or the schema is newer already.
-    Now(Standing),
-    /// Nodes are running that could not work after it.
+    Done(SchemaState),
+    /// Nodes are running that cannot work after it.
     OlderNodes(Vec<String>),
 }
 
-/// How often another node may get in the way.
-const TRIES: usize = 10;
+/// Maximum number of attempts: other nodes may migrate at the same time.
+const MAX_ATTEMPTS: usize = 10;
 
-/// Refuses a database that is sealed, else brings it up to date.
+/// Refuses a sealed database; brings any other up to date.
 pub(super) async fn run(client: &mut Object, steps: &[Migration]) -> Result<(), OpenError> {
     const SEAL: &str = "SELECT name FROM schema_migration WHERE number = $1";
     let sealed = match client.query_opt(SEAL, &[&seal::ROW]).await {
@@ -58,15 +58,18 @@ pub(super) async fn run(client: &mut Object, steps: &[Migration]) -> Result<(), 
     };
     match sealed.map_err(|error| steps[0].failed(error))? {
         Some(text) => Err(Seal::parse(&text).refusal()),
-        None => advance(client, steps).await,
+        None => apply_missing(client, steps).await,
     }
 }
 
 /// Applies missing migrations, each in its own transaction. A current database is only read.
-pub(super) async fn advance(client: &mut Object, steps: &[Migration]) -> Result<(), OpenError> {
-    let mut at = match standing(client, migrations::level(steps)).await {
+pub(super) async fn apply_missing(
+    client: &mut Object,
+    steps: &[Migration],
+) -> Result<(), OpenError> {
+    let mut at = match read_state(client, migrations::level(steps)).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-            let empty = Standing {
+            let empty = SchemaState {
                 applied: 0,
                 oldest: None,
             };
@@ -75,13 +78,13 @@ pub(super) async fn advance(client: &mut Object, steps: &[Migration]) -> Result<
         other => other,
     }
     .map_err(|error| steps[0].failed(error))?;
-    let mut tries = 0;
+    let mut attempts = 0;
     while let Some(step) = migrations::next(steps, at)? {
-        tries += 1;
+        attempts += 1;
         match apply(client, steps, step).await {
-            Ok(Applied::Now(now)) => (at, tries) = (now, 0),
+            Ok(Applied::Done(now)) => (at, attempts) = (now, 0),
             Ok(Applied::OlderNodes(nodes)) => return Err(step.blocked_by(nodes)),
-            Err(error) if asks_for_repetition(&error) && tries < TRIES => {}
+            Err(error) if is_retryable(&error) && attempts < MAX_ATTEMPTS => {}
             Err(error) => return Err(step.failed(error)),
         }
     }
@@ -99,7 +102,7 @@ async fn create_history(client: &Object) -> Result<(), Error> {
         error.code().is_some_and(|code| unique.contains(code))
     };
     let mut created = client.batch_execute(CREATE_HISTORY).await;
-    for _ in 1..TRIES {
+    for _ in 1..MAX_ATTEMPTS {
         match &created {
             Err(error) if collided(error) => created = client.batch_execute(CREATE_HISTORY).await,
             _ => break,
@@ -115,12 +118,12 @@ async fn apply(
     step: &Migration,
 ) -> Result<Applied, Error> {
     let transaction = client.transaction().await?;
-    transaction.batch_execute(TAKE_TIME).await?;
+    transaction.batch_execute(NO_TIMEOUTS).await?;
     transaction.batch_execute(CREATE_LOCK).await?;
     transaction.query(TAKE_LOCK, &[]).await?;
-    let at = standing(&transaction, migrations::level(steps)).await?;
+    let at = read_state(&transaction, migrations::level(steps)).await?;
     if at.applied >= step.number {
-        return Ok(Applied::Now(at));
+        return Ok(Applied::Done(at));
     }
     if step.waits_for_nodes() {
         let nodes = older_nodes(&transaction, step).await?;
@@ -133,12 +136,12 @@ async fn apply(
         .execute(RECORD, &[&step.number, &step.name])
         .await?;
     let oldest = migrations::oldest(steps, step);
-    if step.keeps_oldest() {
+    if step.stores_oldest() {
         let keep = "INSERT INTO schema_fit (number, oldest) VALUES ($1, $2)";
         transaction.execute(keep, &[&step.number, &oldest]).await?;
     }
     transaction.commit().await?;
-    Ok(Applied::Now(Standing {
+    Ok(Applied::Done(SchemaState {
         applied: step.number,
         oldest: Some(oldest),
     }))
@@ -153,8 +156,8 @@ async fn older_nodes(client: &impl GenericClient, step: &Migration) -> Result<Ve
     rows.iter().map(read).collect()
 }
 
-/// Where the schema stands. What a newer program left is asked only where one was at work: before, it may not be there.
-async fn standing(client: &impl GenericClient, known: i64) -> Result<Standing, Error> {
+/// The state of the schema. The table `schema_fit` exists only if a newer program may have used the database.
+async fn read_state(client: &impl GenericClient, known: i64) -> Result<SchemaState, Error> {
     let row = client
         .query_one("SELECT coalesce(max(number), 0) FROM schema_migration", &[])
         .await?;
@@ -166,5 +169,5 @@ async fn standing(client: &impl GenericClient, known: i64) -> Result<Standing, E
     } else {
         None
     };
-    Ok(Standing { applied, oldest })
+    Ok(SchemaState { applied, oldest })
 }

@@ -7,9 +7,9 @@ use domain::ports::{HeartbeatResult, NodeInfo, StoreError};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
-use super::attempt::Query;
-use super::{PostgresStore, Values, attempt, column, fault, prune};
-use crate::rows::operations::renew_heartbeat;
+use super::retry::Query;
+use super::{PostgresStore, Values, column, fault, prune, retry};
+use crate::rows::operations::heartbeat_result;
 use crate::rows::{self, Corrupt, duration_us};
 
 const JOIN: &str = concat!(
@@ -20,17 +20,17 @@ const JOIN: &str = concat!(
     ") AS clock (now_us) RETURNING id"
 );
 const RENEW_HEARTBEAT: &str = concat!(
-    "WITH beaten AS (UPDATE node SET alive_until_us = ",
+    "WITH renewed AS (UPDATE node SET alive_until_us = ",
     now_us!(),
     " + $2::bigint WHERE id = $1 RETURNING id)
-    SELECT EXISTS (SELECT 1 FROM beaten),
+    SELECT EXISTS (SELECT 1 FROM renewed),
         (SELECT coalesce(f.oldest, m.number) FROM schema_migration AS m LEFT JOIN schema_fit AS f ON f.number = m.number
         ORDER BY m.number DESC LIMIT 1)"
 );
-/// A paused node that was given up may have stored rows in its name since. So every holder of rows that is not known to
+/// A paused node that was removed may have claimed rows since. So every holder of rows that is not known to
 /// be alive is dead. Holders are few, and are found by steps through the index between the nodes that are alive: their
 /// finished rows may stay in the index by the million while vacuum cannot remove them.
-const GIVE_UP_DEAD: &str = concat!(
+const REMOVE_DEAD: &str = concat!(
     "WITH RECURSIVE alive AS MATERIALIZED (
         SELECT id FROM node WHERE id = $1 OR alive_until_us >= ",
     now_us!(),
@@ -79,8 +79,8 @@ const LEAVE: &str = "
 const HEARTBEAT_DEADLINE: Duration = Duration::from_millis(1_500);
 
 impl PostgresStore {
-    /// Runs a statement that gives one row, over the connection that is kept for heartbeats.
-    async fn get_by_heartbeat<T>(
+    /// Runs a statement that returns one row, over the connection for heartbeats.
+    async fn get_over_heartbeat<T>(
         &self,
         operation: &'static str,
         sql: &'static str,
@@ -88,7 +88,7 @@ impl PostgresStore {
         read: impl Fn(&Row) -> Result<T, Corrupt> + Send,
     ) -> Result<T, StoreError> {
         let query = Query { sql, values };
-        let run = attempt::run_within(HEARTBEAT_DEADLINE, &self.heartbeat, operation, &query);
+        let run = retry::run_within(HEARTBEAT_DEADLINE, &self.heartbeat, operation, &query);
         let rows = run.await?;
         let first = rows
             .first()
@@ -99,7 +99,7 @@ impl PostgresStore {
 
     pub(super) async fn join_node(
         &self,
-        card: &NodeInfo,
+        info: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError> {
@@ -108,13 +108,13 @@ impl PostgresStore {
             &duration_us(lifetime),
             &duration_us(up_for),
             &self.level,
-            &card.works,
-            &card.roles.join(","),
-            &card.version,
-            &card.host,
-            &card.listen,
+            &info.works,
+            &info.roles.join(","),
+            &info.version,
+            &info.host,
+            &info.listen,
         ];
-        self.get_by_heartbeat("join", JOIN, values, read).await
+        self.get_over_heartbeat("join", JOIN, values, read).await
     }
 
     pub(super) async fn renew_heartbeat(
@@ -123,14 +123,14 @@ impl PostgresStore {
         lifetime: SignedDuration,
     ) -> Result<HeartbeatResult, StoreError> {
         let values: Values<'_> = &[&node.as_i64(), &duration_us(lifetime)];
-        let read = |row: &Row| renew_heartbeat(column(row, 0)?, column(row, 1)?, self.level);
-        self.get_by_heartbeat("beat", RENEW_HEARTBEAT, values, read)
+        let read = |row: &Row| heartbeat_result(column(row, 0)?, column(row, 1)?, self.level);
+        self.get_over_heartbeat("renew the heartbeat", RENEW_HEARTBEAT, values, read)
             .await
     }
 
-    pub(super) async fn give_up_dead_nodes(&self, node: NodeId) -> Result<u64, StoreError> {
+    pub(super) async fn remove_dead(&self, node: NodeId) -> Result<u64, StoreError> {
         let node = node.as_i64();
-        self.get("give up dead nodes", GIVE_UP_DEAD, &[&node], prune::count)
+        self.get("remove dead nodes", REMOVE_DEAD, &[&node], prune::count)
             .await
     }
 

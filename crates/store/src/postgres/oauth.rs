@@ -1,6 +1,7 @@
 //! The port for OAuth: clients, authorization requests, grants and their tokens.
 //!
-//! Every change to the tokens of a grant locks the row of the grant first, so that concurrent changes follow one another.
+//! Every change to the tokens of a grant locks the row of the grant first, so that concurrent changes follow one
+//! another.
 
 use async_trait::async_trait;
 use domain::oauth::{AuthorizationRequest, ClientRecord, GrantRefusal, Granted};
@@ -11,7 +12,7 @@ use domain::ports::{
 use domain::{AccountId, GrantId, PersonId, Timestamp, TokenHash};
 use tokio_postgres::Row;
 
-use super::{PostgresStore, Values, attempt};
+use super::{PostgresStore, Values, retry};
 use crate::rows::oauth::{ClientColumns, RequestColumns, redirects};
 use crate::rows::{Corrupt, micros};
 use crate::sql::oauth as sql;
@@ -20,10 +21,10 @@ mod connected;
 mod pruning;
 mod tokens;
 
-use connected::Disconnect;
+use connected::RevokeGrant;
 pub(super) use connected::end_grants_of;
 pub(super) use tokens::Revoke;
-use tokens::{GiveBack, Redeem, Rotate};
+use tokens::{Redeem, RevokeByClient, Rotate};
 
 /// Deletes the oldest clients that never got tokens (their lifetime shows it), as many as needed for one more.
 const CREATE_CLIENT: &str = "
@@ -63,14 +64,14 @@ const APPROVE_REQUEST: &str = "
 
 #[async_trait]
 impl OAuthStore for PostgresStore {
-    async fn create_client(&self, kept: &StoredClient, most: u32) -> Result<bool, StoreError> {
-        let client = &kept.client;
+    async fn create_client(&self, stored: &StoredClient, most: u32) -> Result<bool, StoreError> {
+        let client = &stored.client;
         let values: Values<'_> = &[
             &client.id,
             &client.name.as_str(),
             &redirects(client),
-            &micros(kept.created_at),
-            &micros(kept.expires),
+            &micros(stored.created_at),
+            &micros(stored.expires),
             &i64::from(most),
         ];
         let created = self.query("register a client", CREATE_CLIENT, values);
@@ -105,7 +106,7 @@ impl OAuthStore for PostgresStore {
             &micros(request.expires),
             &i64::from(most),
         ];
-        let created = self.query("keep an authorization request", CREATE_REQUEST, values);
+        let created = self.query("store an authorization request", CREATE_REQUEST, values);
         Ok(!created.await?.is_empty())
     }
 
@@ -152,14 +153,14 @@ impl OAuthStore for PostgresStore {
         &self,
         redemption: &CodeRedemption,
     ) -> Result<Result<Granted, GrantRefusal>, StoreError> {
-        attempt::run(&self.pool, "redeem a code", &Redeem(redemption)).await
+        retry::run(&self.pool, "redeem a code", &Redeem(redemption)).await
     }
 
     async fn rotate_refresh(
         &self,
         rotation: &Rotation,
     ) -> Result<Result<Rotated, GrantRefusal>, StoreError> {
-        attempt::run(&self.pool, "rotate a refresh token", &Rotate(rotation)).await
+        retry::run(&self.pool, "rotate a refresh token", &Rotate(rotation)).await
     }
 
     async fn revoke_granted(
@@ -168,12 +169,12 @@ impl OAuthStore for PostgresStore {
         client_id: &str,
         now: Timestamp,
     ) -> Result<Revoked, StoreError> {
-        let give_back = GiveBack {
+        let revocation = RevokeByClient {
             token,
             client_id,
             now_us: micros(now),
         };
-        attempt::run(&self.pool, "revoke a client's token", &give_back).await
+        retry::run(&self.pool, "revoke a client's token", &revocation).await
     }
 
     async fn list_grants(
@@ -191,12 +192,12 @@ impl OAuthStore for PostgresStore {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let now_us = micros(now);
-        let disconnect = Disconnect {
+        let revocation = RevokeGrant {
             account,
             id,
             now_us,
         };
-        attempt::run(&self.pool, "revoke a grant", &disconnect).await
+        retry::run(&self.pool, "revoke a grant", &revocation).await
     }
 
     async fn prune_grants(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {

@@ -1,10 +1,10 @@
-//! The port for what operators see: nodes, queues, messages that are stuck, receipts that match nothing.
+//! The port for operators: nodes, queues, overdue messages, unmatched receipts.
 
 use async_trait::async_trait;
 use domain::ids::AccountId;
 use domain::ports::{
-    DatabaseFacts, NodeStatus, OperationsStore, Overdue, QueueDepth, Receiver, StoreError,
-    Unmatched,
+    DatabaseFacts, NodeCarrierStatus, NodeStatus, OperationsStore, Overdue, QueueDepth, Receiver,
+    StoreError, Unmatched,
 };
 use jiff::SignedDuration;
 use tokio_postgres::Row;
@@ -39,7 +39,7 @@ const LIST_NODES: &str = concat!(
         started_us, schema_level, works, roles, version, host, listen
     FROM node ORDER BY id"
 );
-/// Queues by number, each with how much waits and its first time.
+/// The number of each queue, the number of its rows, and its first time.
 const LIST_QUEUES: &str = concat!(
     "WITH RECURSIVE clock (now_us) AS MATERIALIZED (SELECT ",
     now_us!(),
@@ -159,6 +159,10 @@ impl OperationsStore for PostgresStore {
         self.list("list nodes", LIST_NODES, &[&MOST], node).await
     }
 
+    async fn list_carrier_statuses(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
+        self.list_statuses().await
+    }
+
     async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         self.list("list queues", LIST_QUEUES, &[&MOST, &SET_ASIDE], depth)
             .await
@@ -171,13 +175,13 @@ impl OperationsStore for PostgresStore {
     ) -> Result<Vec<Overdue>, StoreError> {
         let values: super::Values<'_> =
             &[&duration_us(age), &i64::from(limit), &HELD_ROWS, &SET_ASIDE];
-        self.list("list what is overdue", LIST_OVERDUE, values, overdue)
+        self.list("list overdue messages", LIST_OVERDUE, values, overdue)
             .await
     }
 
     async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
         let limit = i64::from(limit);
-        let operation = "list receipts that fit nothing";
+        let operation = "list unmatched receipts";
         self.list(
             operation,
             sql::LIST_UNMATCHED.postgres,

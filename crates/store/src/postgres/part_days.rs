@@ -12,30 +12,30 @@ use domain::ports::StoreError;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
-use super::attempt::{self, Attempt};
 use super::days::{self, Day};
 use super::fault::Fault;
+use super::retry::{self, Retryable};
 use super::{PostgresStore, column};
 
 const TABLE: &str = "transit";
-/// Partitions that are not of a day.
-const OTHERS: [&str; 2] = ["transit_before", "transit_default"];
-/// How many days are made ahead.
-const AHEAD: i64 = 3;
+/// Partitions that do not belong to a day.
+const OTHER_PARTITIONS: [&str; 2] = ["transit_before", "transit_default"];
+/// How many days are created in advance.
+const DAYS_AHEAD: i64 = 3;
 /// Time after which deleting rows of a table starts again at the oldest.
-const ROWS_AGAIN_US: i64 = 600_000_000;
+const RESTART_AFTER_US: i64 = 600_000_000;
 /// Time after which a day that could not be dropped is checked again.
-const LOOK_AGAIN_US: i64 = 600_000_000;
+const CHECK_AGAIN_US: i64 = 600_000_000;
 
 const NOW: &str = concat!("SELECT ", now_us!());
 const LIST_DAYS: &str = "
     SELECT CAST(c.relname AS text) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
     WHERE i.inhparent = 'transit'::regclass ORDER BY c.relname";
-const BEFORE_ENDS: &str = "
+const FIND_END_OF_BEFORE: &str = "
     SELECT CAST(substring(pg_get_expr(relpartbound, oid) FROM 'TO \\(''?(\\d+)') AS BIGINT)
     FROM pg_class WHERE oid = to_regclass('transit_before')";
-/// The locks keep everybody else from the table, while they are waited for and while they are held.
-const BE_BRIEF: &str = "
+/// The lock blocks all others while it is waited for and while it is held.
+const SHORT_TIMEOUTS: &str = "
     SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '500ms'; SET LOCAL enable_seqscan = on";
 const LOCK: &str = "LOCK TABLE ONLY transit IN ACCESS EXCLUSIVE MODE";
 const PRUNE_EARLY: &str = "
@@ -48,11 +48,11 @@ const PRUNE_EARLY: &str = "
     )
     SELECT count(*) FROM pruned";
 
-/// What a process knows of the days.
+/// What this process knows about the days.
 #[derive(Default)]
 pub(super) struct PartDays {
     /// Days that have a partition, or cannot get one.
-    made: Mutex<BTreeSet<Day>>,
+    created: Mutex<BTreeSet<Day>>,
     /// Days that could not be dropped, with the time of the next check.
     waiting: Mutex<BTreeMap<Day, i64>>,
     /// Days that this role may not drop.
@@ -67,20 +67,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PostgresStore {
-    /// Makes the partitions of the day of a time and of the next few, as far as they are missing. Nothing depends on them.
-    pub(super) async fn make_part_days(&self, now_us: i64) {
+    /// Creates the missing partitions of the day of a time and of the next few. Without them, rows go to the default
+    /// partition.
+    pub(super) async fn create_part_days(&self, now_us: i64) {
         let today = Day::at(now_us);
-        let made = {
-            let mut made = lock(&self.parts.made);
-            made.retain(|day| *day >= today);
-            made.clone()
+        let created = {
+            let mut created = lock(&self.parts.created);
+            created.retain(|day| *day >= today);
+            created.clone()
         };
-        let days = (0..=AHEAD).map(|ahead| today.after(ahead));
-        for day in days.filter(|day| !made.contains(day)) {
-            match attempt::run(&self.pool, "make a partition of parts", &Make(day)).await {
-                Ok(Made::TargetRows) => {}
-                Ok(Made::Busy) => return,
-                Ok(Made::Never) => {
+        let days = (0..=DAYS_AHEAD).map(|ahead| today.after(ahead));
+        for day in days.filter(|day| !created.contains(day)) {
+            match retry::run(&self.pool, "create a partition of parts", &CreateDay(day)).await {
+                Ok(CreateResult::Exists) => {}
+                Ok(CreateResult::Busy) => return,
+                Ok(CreateResult::Impossible) => {
                     tracing::warn!(
                         partition = day.partition(TABLE),
                         "no partition could be made: this database user may not create it, or parts of that day are \
@@ -89,15 +90,15 @@ impl PostgresStore {
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "partitions of parts are made later");
+                    tracing::warn!(error, "partitions of parts are created later");
                     return;
                 }
             }
-            lock(&self.parts.made).insert(day);
+            lock(&self.parts.created).insert(day);
         }
     }
 
-    /// Forgets receipts that matched nothing and parts that nobody waits for, at most so many, and whole days of parts.
+    /// Deletes unmatched receipts and finished parts, at most `limit`, and whole days of parts.
     pub(super) async fn prune_old_receipts(
         &self,
         age_us: i64,
@@ -105,14 +106,14 @@ impl PostgresStore {
     ) -> Result<u64, StoreError> {
         let read = |row: &Row| column(row, 0);
         let now_us: i64 = self.get("prune receipts", NOW, &[], read).await?;
-        self.make_part_days(now_us).await;
+        self.create_part_days(now_us).await;
         let before_us = now_us.saturating_sub(age_us);
         let limit = i64::from(limit);
         let values: super::Values<'_> = &[&before_us, &limit];
         let mut pruned: i64 = self
             .get("prune receipts", PRUNE_EARLY, values, read)
             .await?;
-        for table in OTHERS {
+        for table in OTHER_PARTITIONS {
             let rows = Rows::from_table(table, before_us);
             pruned += self.prune_rows(rows, limit - pruned, now_us).await?;
         }
@@ -123,18 +124,18 @@ impl PostgresStore {
                     .await?;
                 continue;
             }
-            match attempt::run(&self.pool, "drop a day of parts", &Drop(day)).await? {
-                Dropped::Gone => {
+            match retry::run(&self.pool, "drop a day of parts", &DropDay(day)).await? {
+                DropResult::Dropped => {
                     let partition = day.partition(TABLE);
-                    tracing::info!(partition, "a day of parts was forgotten");
+                    tracing::info!(partition, "a day of parts was deleted");
                     pruned += 1;
                 }
-                Dropped::IsWaitedFor => {
-                    let again_us = now_us.saturating_add(LOOK_AGAIN_US);
+                DropResult::StillNeeded => {
+                    let again_us = now_us.saturating_add(CHECK_AGAIN_US);
                     lock(&self.parts.waiting).insert(day, again_us);
                 }
-                Dropped::NotNow => {}
-                Dropped::Denied => {
+                DropResult::Busy => {}
+                DropResult::Denied => {
                     let partition = day.partition(TABLE);
                     tracing::warn!(
                         partition,
@@ -147,7 +148,7 @@ impl PostgresStore {
         Ok(pruned.cast_unsigned())
     }
 
-    /// The days that ended before a time and are not known to be waited for.
+    /// The days that ended before a time and may be dropped, as far as is known.
     async fn list_old_part_days(
         &self,
         now_us: i64,
@@ -169,12 +170,12 @@ impl PostgresStore {
         }
         let (floor, again_us) = *lock(&self.parts.floors)
             .entry(rows.name.clone())
-            .or_insert((i64::MIN, now_us.saturating_add(ROWS_AGAIN_US)));
+            .or_insert((i64::MIN, now_us.saturating_add(RESTART_AFTER_US)));
         let prune = PruneRows { rows, floor, limit };
-        let (pruned, last) = attempt::run(&self.pool, "prune parts", &prune).await?;
-        // At the oldest from time to time: a part may have been reported on since.
+        let (pruned, last) = retry::run(&self.pool, "prune parts", &prune).await?;
+        // Restarts at the oldest row from time to time, because parts may have been reported on since.
         let next = if now_us >= again_us {
-            (i64::MIN, now_us.saturating_add(ROWS_AGAIN_US))
+            (i64::MIN, now_us.saturating_add(RESTART_AFTER_US))
         } else {
             (last.unwrap_or(floor), again_us)
         };
@@ -183,113 +184,112 @@ impl PostgresStore {
     }
 }
 
-/// The making of one day.
-struct Make(Day);
+struct CreateDay(Day);
 
-enum Made {
-    TargetRows,
-    /// Others need the table now.
+enum CreateResult {
+    Exists,
+    /// Other transactions use the table now.
     Busy,
-    Never,
+    Impossible,
 }
 
-impl Attempt for Make {
-    type Output = Made;
+impl Retryable for CreateDay {
+    type Output = CreateResult;
 
-    async fn run(&self, client: &mut Object) -> Result<Made, Fault> {
-        match make(client, self.0).await {
-            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(Made::Busy),
-            // The second: the default partition has rows of that day.
+    async fn run(&self, client: &mut Object) -> Result<CreateResult, Fault> {
+        match create(client, self.0).await {
+            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(CreateResult::Busy),
+            // A check violation means that the default partition has rows of that day.
             Err(Fault::Database(error))
                 if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
                     || error.code() == Some(&SqlState::CHECK_VIOLATION) =>
             {
-                Ok(Made::Never)
+                Ok(CreateResult::Impossible)
             }
             Err(fault) => Err(fault),
-            Ok(()) => Ok(Made::TargetRows),
+            Ok(()) => Ok(CreateResult::Exists),
         }
     }
 }
 
-/// Attached, not created as a partition: that would wait for every statement under way, also on the other partitions.
-async fn make(client: &mut Object, day: Day) -> Result<(), Fault> {
+/// The table is created and then attached. `CREATE TABLE … PARTITION OF` would wait for all running statements, also on
+/// other partitions.
+async fn create(client: &mut Object, day: Day) -> Result<(), Fault> {
     let name = day.partition(TABLE);
-    let is_there = client.query_one(days::IS_THERE, &[&name]).await?;
-    let before_ends = client.query_opt(BEFORE_ENDS, &[]).await?;
+    let exists = client.query_one(days::TABLE_EXISTS, &[&name]).await?;
+    let before_ends = client.query_opt(FIND_END_OF_BEFORE, &[]).await?;
     let before_ends: Option<i64> = before_ends.map(|row| column(&row, 0)).transpose()?;
-    if column(&is_there, 0)? || before_ends.is_some_and(|end_us| day.start_us() < end_us) {
+    if column(&exists, 0)? || before_ends.is_some_and(|end_us| day.start_us() < end_us) {
         return Ok(());
     }
     let transaction = client.transaction().await?;
-    transaction.batch_execute(BE_BRIEF).await?;
-    transaction.query_one(days::ONE_AT_A_TIME, &[]).await?;
-    let is_there = transaction.query_one(days::IS_THERE, &[&name]).await?;
-    if column(&is_there, 0)? {
+    transaction.batch_execute(SHORT_TIMEOUTS).await?;
+    transaction.query_one(days::LOCK_DAYS, &[]).await?;
+    let exists = transaction.query_one(days::TABLE_EXISTS, &[&name]).await?;
+    if column(&exists, 0)? {
         return Ok(());
     }
     let (first, end) = (day.start_us(), day.end_us());
-    let make = format!(
+    let create = format!(
         "CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
         ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})"
     );
-    transaction.batch_execute(&make).await?;
+    transaction.batch_execute(&create).await?;
     transaction.commit().await?;
     tracing::debug!(partition = name, "a day of parts begins");
     Ok(())
 }
 
-/// The end of one day's partition.
-struct Drop(Day);
+struct DropDay(Day);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dropped {
-    Gone,
-    IsWaitedFor,
-    NotNow,
+enum DropResult {
+    Dropped,
+    StillNeeded,
+    Busy,
     Denied,
 }
 
-impl Attempt for Drop {
-    type Output = Dropped;
+impl Retryable for DropDay {
+    type Output = DropResult;
 
-    async fn run(&self, client: &mut Object) -> Result<Dropped, Fault> {
+    async fn run(&self, client: &mut Object) -> Result<DropResult, Fault> {
         match drop_partition(client, self.0).await {
-            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(Dropped::NotNow),
+            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(DropResult::Busy),
             Err(Fault::Database(error))
                 if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
             {
-                Ok(Dropped::Denied)
+                Ok(DropResult::Denied)
             }
             outcome => outcome,
         }
     }
 }
 
-async fn drop_partition(client: &mut Object, day: Day) -> Result<Dropped, Fault> {
+async fn drop_partition(client: &mut Object, day: Day) -> Result<DropResult, Fault> {
     let partition = day.partition(TABLE);
     // Every message that waits for a receipt has a row in the queue; the IDs of a day are between its lowest and
     // highest. Nothing is added to a past day, so this is not checked again under the lock.
-    let is_waited_for = format!(
+    let is_needed = format!(
         "SELECT EXISTS (
             SELECT 1 FROM (SELECT min(id) AS lowest, max(id) AS highest FROM {partition}) AS b
             JOIN queue AS q ON q.owner = -1 AND q.lane = 0 AND q.id BETWEEN b.lowest AND b.highest
             WHERE EXISTS (SELECT 1 FROM {partition} AS t WHERE t.id = q.id AND t.status IS NULL))"
     );
-    let is_waited_for = client.query_one(&is_waited_for, &[]).await?;
-    if column(&is_waited_for, 0)? {
-        return Ok(Dropped::IsWaitedFor);
+    let is_needed = client.query_one(&is_needed, &[]).await?;
+    if column(&is_needed, 0)? {
+        return Ok(DropResult::StillNeeded);
     }
     let transaction = client.transaction().await?;
-    transaction.batch_execute(BE_BRIEF).await?;
+    transaction.batch_execute(SHORT_TIMEOUTS).await?;
     transaction.batch_execute(LOCK).await?;
     let drop = format!("DROP TABLE IF EXISTS {partition}");
     transaction.batch_execute(&drop).await?;
     transaction.commit().await?;
-    Ok(Dropped::Gone)
+    Ok(DropResult::Dropped)
 }
 
-/// Whether a lock was not to be had in time, or what it was for took too long.
+/// Whether a lock or a statement timed out.
 fn is_busy(code: Option<&SqlState>) -> bool {
     code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::QUERY_CANCELED)
 }
@@ -327,14 +327,14 @@ impl Rows {
     }
 }
 
-/// A step of deleting rows. A part whose report never came is kept as long as its message waits for it.
+/// Deletes some rows. A part without a receipt stays as long as its message waits for one.
 struct PruneRows {
     rows: Rows,
     floor: i64,
     limit: i64,
 }
 
-impl Attempt for PruneRows {
+impl Retryable for PruneRows {
     /// The number of deleted rows, and where the next step continues.
     type Output = (i64, Option<i64>);
 

@@ -11,11 +11,11 @@ use domain::ports::{
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
-use super::attempt::{self, Attempt};
 use super::fault::Fault;
 use super::oauth::end_grants_of;
-use super::second_factor::open_half;
-use super::sessions::{SWEEP, open_session};
+use super::retry::{self, Retryable};
+use super::second_factor::create_pending_sign_in;
+use super::sessions::{DELETE_EXPIRED, open_session};
 use super::transaction::query;
 use super::{PostgresStore, Values, column};
 use crate::rows::oauth::GrantsToEnd;
@@ -43,7 +43,7 @@ const SET_ROLE: &str = "UPDATE person SET role = $2, account_id = $3 WHERE id = 
 const END_SESSIONS: &str = "
     WITH halves AS (DELETE FROM half_open WHERE person_id = $1)
     DELETE FROM session WHERE person_id = $1";
-const FORGET_LINKS: &str = "
+const DELETE_LINKS: &str = "
     WITH codes AS (DELETE FROM recovery_code WHERE person_id = $1),
         memberships AS (DELETE FROM membership WHERE person_id = $1)
     DELETE FROM invitation WHERE person_id = $1";
@@ -53,21 +53,25 @@ const CHANGE_PASSWORD: &str = "
         halves AS (DELETE FROM half_open WHERE person_id = $1)
     UPDATE person SET password = $2 WHERE id = $1 RETURNING 1";
 
-/// Redeems an invitation.
 struct Redemption<'a> {
     link: &'a TokenHash,
     password: &'a PasswordHash,
     session: &'a NewSession,
-    half_expires: Timestamp,
+    pending_expires: Timestamp,
     ends_grants: bool,
 }
 
-impl Attempt for Redemption<'_> {
+impl Retryable for Redemption<'_> {
     type Output = Option<Redeemed>;
 
     async fn run(&self, client: &mut Object) -> Result<Option<Redeemed>, Fault> {
         let transaction = client.transaction().await?;
-        query(&transaction, SWEEP, &[&micros(self.session.opened_at)]).await?;
+        query(
+            &transaction,
+            DELETE_EXPIRED,
+            &[&micros(self.session.opened_at)],
+        )
+        .await?;
         let values: Values<'_> = &[&bytes(self.link)];
         let used = query(&transaction, sql::USE_INVITATION.postgres, values).await?;
         let used = used.first().map(invitation).transpose()?;
@@ -76,7 +80,7 @@ impl Attempt for Redemption<'_> {
             Some(used) => self.set_password(&transaction, used).await?,
         };
         if let Some(redeemed) = redeemed {
-            self.let_in(&transaction, redeemed).await?;
+            self.sign_in(&transaction, redeemed).await?;
         }
         transaction.commit().await?;
         Ok(redeemed)
@@ -100,7 +104,7 @@ impl Redemption<'_> {
                 let read = |row: &Row| {
                     Ok(Redeemed {
                         person,
-                        is_half_open: column(row, 0)?,
+                        needs_second_factor: column(row, 0)?,
                     })
                 };
                 let set: Result<Option<Redeemed>, Corrupt> = set.first().map(read).transpose();
@@ -117,16 +121,20 @@ impl Redemption<'_> {
                 let created = insert_person(transaction, &new).await?;
                 Ok(created.map(|person| Redeemed {
                     person,
-                    is_half_open: false,
+                    needs_second_factor: false,
                 }))
             }
         }
     }
 
-    async fn let_in(&self, transaction: &Transaction<'_>, redeemed: Redeemed) -> Result<(), Fault> {
+    async fn sign_in(
+        &self,
+        transaction: &Transaction<'_>,
+        redeemed: Redeemed,
+    ) -> Result<(), Fault> {
         let (person, session) = (redeemed.person, self.session);
-        if redeemed.is_half_open {
-            open_half(transaction, person, &session.hash, self.half_expires).await
+        if redeemed.needs_second_factor {
+            create_pending_sign_in(transaction, person, &session.hash, self.pending_expires).await
         } else {
             open_session(transaction, person, session, None).await
         }
@@ -140,7 +148,7 @@ struct Creation<'a> {
     replaced: &'a TokenHash,
 }
 
-impl Attempt for Creation<'_> {
+impl Retryable for Creation<'_> {
     type Output = Option<PersonId>;
 
     async fn run(&self, client: &mut Object) -> Result<Option<PersonId>, Fault> {
@@ -162,7 +170,7 @@ struct RoleChange {
     now: Timestamp,
 }
 
-impl Attempt for RoleChange {
+impl Retryable for RoleChange {
     type Output = PersonChanged;
 
     async fn run(&self, client: &mut Object) -> Result<PersonChanged, Fault> {
@@ -205,7 +213,7 @@ pub(super) async fn delete_person(
     now_us: i64,
 ) -> Result<Vec<Row>, Fault> {
     end_grants_of(transaction, person, GrantsToEnd::All, now_us).await?;
-    for sql in [END_SESSIONS, FORGET_LINKS] {
+    for sql in [END_SESSIONS, DELETE_LINKS] {
         query(transaction, sql, &[&person.as_i64()]).await?;
     }
     query(transaction, REMOVE_PERSON, &[&person.as_i64()]).await
@@ -219,7 +227,7 @@ struct PasswordChange<'a> {
     grants_end: Option<Timestamp>,
 }
 
-impl Attempt for PasswordChange<'_> {
+impl Retryable for PasswordChange<'_> {
     type Output = bool;
 
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
@@ -321,17 +329,17 @@ impl PeopleStore for PostgresStore {
         link: &TokenHash,
         password: &PasswordHash,
         session: &NewSession,
-        half_expires: Timestamp,
+        pending_expires: Timestamp,
         ends_grants: bool,
     ) -> Result<Option<Redeemed>, StoreError> {
         let redemption = Redemption {
             link,
             password,
             session,
-            half_expires,
+            pending_expires,
             ends_grants,
         };
-        attempt::run(&self.pool, "accept an invitation", &redemption).await
+        retry::run(&self.pool, "accept an invitation", &redemption).await
     }
 
     async fn create_person(
@@ -345,7 +353,7 @@ impl PeopleStore for PostgresStore {
             session,
             replaced,
         };
-        attempt::run(&self.pool, "create a person", &creation).await
+        retry::run(&self.pool, "create a person", &creation).await
     }
 
     async fn find_credentials(&self, email: &Email) -> Result<Option<Credentials>, StoreError> {
@@ -408,7 +416,7 @@ impl PeopleStore for PostgresStore {
             new_role: Some((role, account)),
             now,
         };
-        attempt::run(&self.pool, "change a role", &change).await
+        retry::run(&self.pool, "change a role", &change).await
     }
 
     async fn remove_person(
@@ -421,7 +429,7 @@ impl PeopleStore for PostgresStore {
             new_role: None,
             now,
         };
-        attempt::run(&self.pool, "remove a person", &change).await
+        retry::run(&self.pool, "remove a person", &change).await
     }
 
     async fn set_password(
@@ -437,7 +445,7 @@ impl PeopleStore for PostgresStore {
             kept,
             grants_end,
         };
-        attempt::run(&self.pool, "set a password", &change).await
+        retry::run(&self.pool, "set a password", &change).await
     }
 }
 

@@ -9,18 +9,18 @@ use deadpool_postgres::{
 use domain::ports::Cause;
 use tokio_postgres::Config;
 
-use super::servers::InTurn;
+use super::servers::FailoverConnector;
 use super::settings::{self, Settings};
 use super::tls::Connector;
 use crate::url::PostgresUrl;
 
 /// How long a caller waits for a connection, free or new.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a slow server is waited for at the start.
+/// How long a starting node waits for a slow server.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long after the start connections are waited for longer than [`ACQUIRE_TIMEOUT`].
-pub(super) const STARTING: Duration = Duration::from_mins(1);
-/// How long unacknowledged data may be on its way before the connection counts as dead.
+/// During this time after the start, waiting for a connection may take longer than [`ACQUIRE_TIMEOUT`].
+pub(super) const STARTUP_PERIOD: Duration = Duration::from_mins(1);
+/// How long sent data may stay unacknowledged before the connection counts as dead.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a heartbeat waits for a new connection. It is retried at once, so it never waits for a server that is down.
@@ -32,22 +32,22 @@ const HEARTBEAT_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 #[derive(Debug)]
 pub(super) struct Connections {
     pool: Pool,
-    patient_until: Instant,
+    retry_until: Instant,
 }
 
 impl Connections {
-    /// Wraps a pool; for `patience` from now on, a wait for a connection is repeated when it times out.
-    pub(super) fn new(pool: Pool, patience: Duration) -> Self {
+    /// Wraps a pool. For `retry_for` from now on, a timeout while waiting for a connection is retried.
+    pub(super) fn new(pool: Pool, retry_for: Duration) -> Self {
         Self {
             pool,
-            patient_until: Instant::now() + patience,
+            retry_until: Instant::now() + retry_for,
         }
     }
 
     pub(super) async fn get(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
-                Err(PoolError::Timeout(_)) if Instant::now() < self.patient_until => {}
+                Err(PoolError::Timeout(_)) if Instant::now() < self.retry_until => {}
                 outcome => return outcome,
             }
         }
@@ -56,14 +56,14 @@ impl Connections {
 
 /// The connection for heartbeats, not open yet: other work cannot delay heartbeats. It is replaced when it is closed.
 pub(super) fn heartbeat(url: &PostgresUrl, settings: Settings) -> Result<Pool, BuildError> {
-    let mut limited = limited(&url.config, settings);
+    let mut limited = with_limits(&url.config, settings);
     let hosts = u32::try_from(limited.get_hosts().len()).unwrap_or(u32::MAX);
     let each = HEARTBEAT_CONNECT_TIMEOUT / hosts.max(1);
     limited.connect_timeout(each);
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    let servers = InTurn {
+    let servers = FailoverConnector {
         each,
         tls: Connector(url.tls.clone()),
     };
@@ -88,15 +88,15 @@ pub(super) fn build(
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    let limited = limited(&url.config, settings);
-    let servers = InTurn {
-        each: patience_with_each(&url.config),
+    let limited = with_limits(&url.config, settings);
+    let servers = FailoverConnector {
+        each: timeout_per_server(&url.config),
         tls: Connector(url.tls.clone()),
     };
     let manager = Manager::from_connect(limited, servers, recycling);
     let pool = Pool::builder(manager)
         .max_size(connections.max(1))
-        // The connection that was used last has its plans and pages at hand; the others are for busy times.
+        // The connection that was used last has cached plans and pages; the others are for busy times.
         .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1);
     pool.wait_timeout(Some(ACQUIRE_TIMEOUT))
@@ -112,7 +112,7 @@ pub(super) async fn connect(pool: &Pool) -> Result<Object, Cause> {
         match pool.get().await {
             Ok(client) => return Ok(client),
             Err(PoolError::Timeout(_)) if Instant::now() < give_up => {
-                tracing::warn!("the database does not answer yet; trying on");
+                tracing::warn!("the database does not answer yet; trying again");
             }
             // The message of the pool repeats the message of its cause.
             Err(PoolError::Backend(error)) => return Err(Box::new(error)),
@@ -121,14 +121,14 @@ pub(super) async fn connect(pool: &Pool) -> Result<Object, Cause> {
     }
 }
 
-/// The settings go behind the URL's own options and so overrule them.
-fn limited(config: &Config, settings: Settings) -> Config {
+/// Adds the settings after the options of the URL, so that they take precedence.
+fn with_limits(config: &Config, settings: Settings) -> Config {
     let mut config = config.clone();
     let given = config.get_options().unwrap_or_default();
     let options = format!("{given}{}", settings::options(settings));
     config.options(options);
     config
-        .connect_timeout(patience_with_each(&config))
+        .connect_timeout(timeout_per_server(&config))
         .tcp_user_timeout(NETWORK_TIMEOUT)
         .keepalives_idle(NETWORK_TIMEOUT);
     if config.get_application_name().is_none() {
@@ -137,8 +137,8 @@ fn limited(config: &Config, settings: Settings) -> Config {
     config
 }
 
-/// With several servers in the URL, the last one is also tried in time, because the first machines may be down.
-fn patience_with_each(config: &Config) -> Duration {
+/// With several servers in the URL, each gets an equal share of the time, because the first ones may be down.
+fn timeout_per_server(config: &Config) -> Duration {
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
     ACQUIRE_TIMEOUT / hosts.max(1)
 }
@@ -148,13 +148,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_server_of_a_url_is_asked_before_the_patience_ends() {
+    fn each_server_of_a_url_is_tried_before_the_timeout() {
         for (url, servers) in [
             ("postgres://u@a/x", 1),
             ("postgres://u@a:1,b:2/x?target_session_attrs=read-write", 2),
             ("postgres://u@a,b,c/x", 3),
         ] {
-            let config = limited(&url.parse().expect(url), settings::SERVICE);
+            let config = with_limits(&url.parse().expect(url), settings::SERVICE);
             let each = config.get_connect_timeout().expect("a limit");
             assert!(*each * servers <= ACQUIRE_TIMEOUT, "{url}: {each:?}");
         }

@@ -118,11 +118,11 @@ const CLAIM: &str = concat!(
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
 
-/// Messages that were claimed from route pools.
+/// Messages claimed from pools.
 #[derive(Default)]
 pub(super) struct Pooled {
     pub(super) rows: Vec<Row>,
-    /// Where more may wait.
+    /// Pools and lanes in which more messages may wait.
     pub(super) more: Vec<(PoolId, Priority)>,
 }
 
@@ -137,7 +137,7 @@ pub(super) async fn claim(
     }
     let owners: Vec<i64> = ranges.iter().map(|range| range.owner).collect();
     let lanes: Vec<i16> = ranges.iter().map(|range| range.lane).collect();
-    let most: Vec<i64> = ranges.iter().map(|range| range.most.into()).collect();
+    let most: Vec<i64> = ranges.iter().map(|range| range.limit.into()).collect();
     let after: Vec<i64> = ranges.iter().map(|range| range.after).collect();
     let statement = transaction.prepare_cached(CLAIM).await?;
     let values: super::Values<'_> = &[
@@ -153,26 +153,26 @@ pub(super) async fn claim(
     Ok(Pooled { rows, more })
 }
 
-/// How much was claimed from one range.
+/// What was claimed from one range.
 #[derive(Default)]
-struct Taken {
+struct RangeClaim {
     rows: i64,
     accounts: i64,
-    /// Of each account that got a second share: that share, and what was found of it.
+    /// For each account with a second share: the share, and the number of messages claimed from it.
     second: HashMap<i64, (i64, i64)>,
 }
 
-impl Taken {
-    /// Whether more may wait than was claimed.
-    fn leaves_some(&self, range: &PoolRange) -> bool {
-        self.rows >= range.most.into()
+impl RangeClaim {
+    /// Whether more messages may wait.
+    fn may_have_more(&self, range: &PoolRange) -> bool {
+        self.rows >= range.limit.into()
             || self.accounts >= ACCOUNTS.into()
             || self.second.values().any(|(share, found)| found >= share)
     }
 }
 
 fn more(ranges: &[PoolRange], rows: &[Row]) -> Result<Vec<(PoolId, Priority)>, Corrupt> {
-    let mut taken: HashMap<(i64, i16), Taken> = HashMap::new();
+    let mut taken: HashMap<(i64, i16), RangeClaim> = HashMap::new();
     for row in rows {
         let taken = taken
             .entry((column(row, 15)?, column(row, 17)?))
@@ -188,7 +188,7 @@ fn more(ranges: &[PoolRange], rows: &[Row]) -> Result<Vec<(PoolId, Priority)>, C
     let mut more = Vec::new();
     for range in ranges {
         let taken = taken.get(&(range.owner, range.lane));
-        if taken.is_some_and(|taken| taken.leaves_some(range)) {
+        if taken.is_some_and(|taken| taken.may_have_more(range)) {
             more.push((range.pool, priority(range.lane)?));
         }
     }

@@ -46,7 +46,7 @@ pub(super) struct OldMessages {
 }
 
 impl PostgresStore {
-    /// Rows of the partition "before" one by one; when there are none, days.
+    /// Deletes rows of the partition "before"; if there are none, drops days.
     pub(super) async fn prune_old_messages(
         &self,
         age_us: i64,
@@ -68,7 +68,7 @@ impl PostgresStore {
             *self.sweep.lock().unwrap_or_else(PoisonError::into_inner) = sweep;
         }
         if pruned == 0 {
-            pruned = self.forget_days(now_us, before_us, limit).await?;
+            pruned = self.drop_old_days(now_us, before_us, limit).await?;
         }
         Ok(pruned)
     }
@@ -108,7 +108,7 @@ impl PostgresStore {
         Ok(OldMessages { ids, is_end: false })
     }
 
-    /// Deletes messages with their reports, in partitions that have these IDs.
+    /// Deletes messages with their callbacks. `within` selects the partitions.
     pub(super) async fn prune_found(
         &self,
         found: &OldMessages,
@@ -124,7 +124,7 @@ impl PostgresStore {
     }
 }
 
-/// Reads how many rows a statement changed.
+/// Reads a count.
 pub(super) fn count(row: &Row) -> Result<u64, Corrupt> {
     u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"))
 }

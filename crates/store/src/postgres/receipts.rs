@@ -1,4 +1,4 @@
-//! Receipts, and the parts that they are about.
+//! Matches receipts with parts.
 //!
 //! A receipt without a known part is stored in `early_receipt` until the part has a reference (`early_receipts.rs`).
 
@@ -12,14 +12,14 @@ use domain::kill_point::{KillPoint, pass};
 use domain::message::outcome::TakenParts;
 use tokio_postgres::Row;
 
-use super::attempt::Attempt;
 use super::column;
 use super::ending::{self, PartReport, Progress};
 use super::fault::{Fault, SerializationConflict};
-use crate::rows::dispatch::{MatchedColumns, NO_TAIL, USES};
+use super::retry::Retryable;
+use crate::rows::dispatch::{MAX_USES, MatchedColumns, NO_TAIL};
 use crate::rows::{Corrupt, micros, outcome_numbers};
 
-/// The newest uses of the reference `g.reference` since a time.
+/// The newest parts with the reference `g.reference` since a time.
 macro_rules! newest_uses {
     ($since:literal, $limit:literal) => {
         concat!(
@@ -32,8 +32,8 @@ macro_rules! newest_uses {
     };
 }
 
-/// Whether a receipt `g` may be about a part `t`: another form of the reference counts only for the same recipient.
-macro_rules! fits {
+/// Whether a receipt `g` may belong to a part `t`: another form of the reference counts only for the same recipient.
+macro_rules! same_recipient {
     () => {
         "(t.tail = g.tail OR (g.form = 0 AND (t.tail IS NULL OR g.tail IS NULL)))"
     };
@@ -51,7 +51,7 @@ const REPORT: &str = concat!(
             SELECT t.taken_us, t.id FROM (",
     newest_uses!("$8::bigint", "$9"),
     ") AS t WHERE t.status IS NULL AND ",
-    fits!(),
+    same_recipient!(),
     " ORDER BY t.taken_us DESC, t.id DESC LIMIT 1
         ) AS t
         ORDER BY g.place, g.form
@@ -61,22 +61,22 @@ const REPORT: &str = concat!(
         AND t.id = ANY(ARRAY[o.id]) AND t.status IS NULL
     RETURNING o.place, t.id, t.parts"
 );
-/// Which receipts are about parts that are known, and whether one of these still waits.
+/// The receipts whose parts are known, and whether one of these parts still waits.
 const FIND: &str = concat!(
     "SELECT g.place, bool_or(t.status IS NULL)
     FROM UNNEST($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::int[]) AS g (place, carrier, reference, form, tail)
     CROSS JOIN LATERAL (",
     newest_uses!("-9223372036854775807", "$6"),
     ") AS t WHERE ",
-    fits!(),
+    same_recipient!(),
     " GROUP BY g.place"
 );
-const KEEP: &str = "
+const INSERT_EARLY: &str = "
     INSERT INTO early_receipt (carrier, reference, tail, status, error, taken_us, report)
     SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::int[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[])
     ON CONFLICT (carrier, reference, tail) DO NOTHING";
 
-/// Most receipts come within this time after the part was taken.
+/// Most receipts arrive within this time after the carrier took the part.
 const RECENT_US: i64 = 86_400_000_000;
 
 /// A batch of receipts.
@@ -85,11 +85,11 @@ pub(super) struct Receipts<'a> {
     pub(super) holder: Holder<'a>,
 }
 
-/// Who holds the reports on what receipts end.
+/// The node that holds the delivery reports of messages that receipts end.
 #[derive(Clone, Copy)]
 pub(super) struct Holder<'a> {
     node: Option<NodeId>,
-    /// The caller learns only of the ends of these messages; it must hold no report on others.
+    /// The caller gets the delivery reports of these messages only, so it must not hold any others.
     only: Option<&'a HashSet<i64>>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Holder<'a> {
     }
 }
 
-impl Attempt for Receipts<'_> {
+impl Retryable for Receipts<'_> {
     type Output = Vec<MatchedColumns>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<MatchedColumns>, Fault> {
@@ -126,52 +126,52 @@ impl Attempt for Receipts<'_> {
     }
 }
 
-/// Reports on the parts that receipts are about, and keeps the receipts for which no part is known.
+/// Stores the outcomes of parts, and stores receipts whose parts are not known yet.
 pub(super) async fn settle(
     transaction: &Transaction<'_>,
     holder: Holder<'_>,
     batch: &[Receipt],
 ) -> Result<Vec<MatchedColumns>, Fault> {
-    let mut answers = Answers::from_batch(batch);
-    let recent = Columns::from_batch(answers.open(), Forms::Own);
-    if recent.place.is_empty() {
-        return Ok(answers.finish());
+    let mut results = Results::from_batch(batch);
+    let recent = Columns::from_batch(results.open(), Forms::Own);
+    if recent.index.is_empty() {
+        return Ok(results.finish());
     }
     let earliest_us = recent.at_us.iter().copied().min().unwrap_or_default();
     let since_us = earliest_us.saturating_sub(RECENT_US);
-    answers
+    results
         .report(transaction, holder, &recent, since_us)
         .await?;
-    // Once for what is left, unless two receipts of the batch fit the same part and one of them fits another, too.
+    // One pass is enough, unless two receipts of the batch match the same part and one of them also matches another.
     loop {
-        let rest = Columns::from_batch(answers.open(), Forms::All);
-        if rest.place.is_empty() {
+        let rest = Columns::from_batch(results.open(), Forms::All);
+        if rest.index.is_empty() {
             break;
         }
-        if !answers.report(transaction, holder, &rest, i64::MIN).await? {
-            keep_unmatched(transaction, &mut answers, &rest).await?;
+        if !results.report(transaction, holder, &rest, i64::MIN).await? {
+            store_unmatched(transaction, &mut results, &rest).await?;
             break;
         }
     }
-    Ok(answers.finish())
+    Ok(results.finish())
 }
 
-/// What is known so far of each receipt of a batch.
-struct Answers<'a> {
+/// The results of a batch of receipts so far.
+struct Results<'a> {
     batch: &'a [Receipt],
-    /// The first receipt for the same reference and recipient, which may be itself.
+    /// The index of the first receipt for the same reference and recipient.
     first: Vec<usize>,
     known: Vec<Option<MatchedColumns>>,
 }
 
-impl<'a> Answers<'a> {
+impl<'a> Results<'a> {
     fn from_batch(batch: &'a [Receipt]) -> Self {
         let mut seen: HashMap<(&CarrierRef, Option<NumberTail>), usize> =
             HashMap::with_capacity(batch.len());
         let first = batch
             .iter()
             .enumerate()
-            .map(|(place, receipt)| *seen.entry((&receipt.of, receipt.to)).or_insert(place));
+            .map(|(index, receipt)| *seen.entry((&receipt.of, receipt.to)).or_insert(index));
         Self {
             first: first.collect(),
             batch,
@@ -179,13 +179,13 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// The first receipt for each part that has no answer yet.
+    /// The first receipt for each part without a result.
     fn open(&self) -> impl Iterator<Item = (usize, &'a Receipt)> {
         let batch = self.batch.iter().enumerate();
-        batch.filter(|(place, _)| self.first[*place] == *place && self.known[*place].is_none())
+        batch.filter(|(index, _)| self.first[*index] == *index && self.known[*index].is_none())
     }
 
-    /// Reports on parts since a time; says whether any was found.
+    /// Stores the outcomes of parts taken since a time; returns whether any was found.
     async fn report(
         &mut self,
         transaction: &Transaction<'_>,
@@ -193,56 +193,56 @@ impl<'a> Answers<'a> {
         columns: &Columns<'_>,
         since_us: i64,
     ) -> Result<bool, Fault> {
-        let (places, reports) = columns.report(transaction, self.batch, since_us).await?;
-        if places.is_empty() {
+        let (indexes, reports) = columns.report(transaction, self.batch, since_us).await?;
+        if indexes.is_empty() {
             return Ok(false);
         }
         let progress = ending::report(transaction, holder.node_for(&reports), &reports).await?;
-        self.note(places, progress);
+        self.set_results(indexes, progress);
         Ok(true)
     }
 
-    fn note(&mut self, places: Vec<usize>, progress: Vec<Progress>) {
-        for (place, progress) in places.into_iter().zip(progress) {
-            self.known[place] = Some(match progress {
+    fn set_results(&mut self, indexes: Vec<usize>, progress: Vec<Progress>) {
+        for (index, progress) in indexes.into_iter().zip(progress) {
+            self.known[index] = Some(match progress {
                 Progress::Ended(columns) => MatchedColumns::Ended(columns),
-                Progress::GoesOn => MatchedColumns::Noted,
-                Progress::WasOver => MatchedColumns::Repeated,
+                Progress::Open => MatchedColumns::Noted,
+                Progress::AlreadyEnded => MatchedColumns::Repeated,
             });
         }
     }
 
-    /// The answers in the order of the batch. Whatever comes twice is repeated, or kept once.
+    /// The results in the order of the batch. A duplicate receipt is a repetition, or stored like the first one.
     fn finish(self) -> Vec<MatchedColumns> {
-        let kept: Vec<bool> = self
+        let stored: Vec<bool> = self
             .known
             .iter()
             .map(|known| matches!(known, Some(MatchedColumns::Kept)))
             .collect();
         let first = self.first;
-        let answer = |(place, known): (usize, Option<MatchedColumns>)| match known {
+        let answer = |(index, known): (usize, Option<MatchedColumns>)| match known {
             Some(known) => known,
-            None if kept[first[place]] => MatchedColumns::Kept,
+            None if stored[first[index]] => MatchedColumns::Kept,
             None => MatchedColumns::Repeated,
         };
         self.known.into_iter().enumerate().map(answer).collect()
     }
 }
 
-/// The forms of a receipt's reference that are looked for.
+/// The forms of a receipt's reference to search for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forms {
     Own,
     All,
 }
 
-/// Receipts as the statements take them: one row for each form of the reference.
+/// The parameters of the statements: one row for each form of a reference.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
-    place: Vec<i32>,
+    index: Vec<i32>,
     carrier: Vec<&'a str>,
     reference: Vec<Vec<u8>>,
-    /// 0 for the reference as the receipt has it.
+    /// 0 for the form that the receipt has.
     form: Vec<i16>,
     tail: Vec<Option<i32>>,
     status: Vec<i16>,
@@ -257,23 +257,23 @@ impl<'a> Columns<'a> {
         wanted: Forms,
     ) -> Self {
         let mut columns = Self::default();
-        for (place, receipt) in receipts {
+        for (index, receipt) in receipts {
             let own = receipt.of.reference.as_str();
-            columns.push(place, receipt, 0, own.as_bytes().to_vec());
+            columns.push(index, receipt, 0, own.as_bytes().to_vec());
             // Another form counts only for the same recipient.
             if wanted == Forms::All && receipt.to.is_some() {
                 for (form, other) in (1..).zip(other_forms(own)) {
-                    columns.push(place, receipt, form, other.into_bytes());
+                    columns.push(index, receipt, form, other.into_bytes());
                 }
             }
         }
         columns
     }
 
-    fn push(&mut self, place: usize, receipt: &'a Receipt, form: i16, reference: Vec<u8>) {
+    fn push(&mut self, index: usize, receipt: &'a Receipt, form: i16, reference: Vec<u8>) {
         let (status, error) = outcome_numbers(receipt.outcome);
-        let place = i32::try_from(place).expect("a batch is bounded far below");
-        self.place.push(place);
+        let index = i32::try_from(index).expect("a batch is bounded far below");
+        self.index.push(index);
         self.carrier.push(&receipt.of.carrier);
         self.reference.push(reference);
         self.form.push(form);
@@ -284,7 +284,7 @@ impl<'a> Columns<'a> {
         self.report.push(receipt.report.as_deref());
     }
 
-    /// Stores reports on parts that wait for one, and returns them in the order of the batch, with their places.
+    /// Stores outcomes of parts that wait for one, and returns their indexes and reports in the order of the batch.
     async fn report(
         &self,
         transaction: &Transaction<'_>,
@@ -293,7 +293,7 @@ impl<'a> Columns<'a> {
     ) -> Result<(Vec<usize>, Vec<PartReport>), Fault> {
         let statement = transaction.prepare_cached(REPORT).await?;
         let values: super::Values<'_> = &[
-            &self.place,
+            &self.index,
             &self.carrier,
             &self.reference,
             &self.form,
@@ -301,35 +301,35 @@ impl<'a> Columns<'a> {
             &self.status,
             &self.error,
             &since_us,
-            &i64::from(USES),
+            &i64::from(MAX_USES),
         ];
         let reported = transaction.query(&statement, values).await?;
         let read = |row: &Row| {
-            let place = read_place(row)?;
+            let index = read_index(row)?;
             let report = PartReport {
                 id: column(row, 1)?,
                 parts: column(row, 2)?,
-                outcome: batch[place].outcome,
+                outcome: batch[index].outcome,
                 taken: TakenParts::All,
-                at_us: micros(batch[place].at),
-                report: batch[place].report.clone(),
+                at_us: micros(batch[index].at),
+                report: batch[index].report.clone(),
             };
-            Ok((place, report))
+            Ok((index, report))
         };
         let reports: Result<Vec<_>, Corrupt> = reported.iter().map(read).collect();
         let mut reports = reports?;
-        reports.sort_unstable_by_key(|(place, _)| *place);
+        reports.sort_unstable_by_key(|(index, _)| *index);
         Ok(reports.into_iter().unzip())
     }
 
-    /// Keeps receipts until their parts are named.
-    async fn keep(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+    /// Stores receipts until their parts are known.
+    async fn store(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
         let tail: Vec<i32> = self
             .tail
             .iter()
             .map(|tail| tail.unwrap_or(NO_TAIL))
             .collect();
-        let statement = transaction.prepare_cached(KEEP).await?;
+        let statement = transaction.prepare_cached(INSERT_EARLY).await?;
         let values: super::Values<'_> = &[
             &self.carrier,
             &self.reference,
@@ -343,52 +343,52 @@ impl<'a> Columns<'a> {
         Ok(())
     }
 
-    /// The receipts whose parts are known, by place, and whether one of these parts still waits.
+    /// The indexes of receipts whose parts are known, and whether one of these parts still waits.
     pub(super) async fn find(
         &self,
         client: &impl GenericClient,
     ) -> Result<HashMap<usize, bool>, Fault> {
         let statement = client.prepare_cached(FIND).await?;
         let values: super::Values<'_> = &[
-            &self.place,
+            &self.index,
             &self.carrier,
             &self.reference,
             &self.form,
             &self.tail,
-            &i64::from(USES),
+            &i64::from(MAX_USES),
         ];
         let found = client.query(&statement, values).await?;
-        let read = |row: &Row| Ok((read_place(row)?, column(row, 1)?));
+        let read = |row: &Row| Ok((read_index(row)?, column(row, 1)?));
         let found: Result<_, Corrupt> = found.iter().map(read).collect();
         Ok(found?)
     }
 }
 
-/// Keeps receipts for which no part is known, the first for each reference and recipient.
-async fn keep_unmatched(
+/// Stores receipts whose parts are not known: the first one for each reference and recipient.
+async fn store_unmatched(
     transaction: &Transaction<'_>,
-    answers: &mut Answers<'_>,
+    results: &mut Results<'_>,
     unmatched: &Columns<'_>,
 ) -> Result<(), Fault> {
-    for (place, waits) in unmatched.find(transaction).await? {
+    for (index, waits) in unmatched.find(transaction).await? {
         if waits {
-            // It was named since we looked for it: the next try reports on it.
+            // Its reference was stored meanwhile: the next attempt finds the part.
             return Err(SerializationConflict.into());
         }
-        answers.known[place] = Some(MatchedColumns::Repeated);
+        results.known[index] = Some(MatchedColumns::Repeated);
     }
-    let new = Columns::from_batch(answers.open(), Forms::Own);
-    if new.place.is_empty() {
+    let new = Columns::from_batch(results.open(), Forms::Own);
+    if new.index.is_empty() {
         return Ok(());
     }
-    new.keep(transaction).await?;
-    let places: Vec<usize> = answers.open().map(|(place, _)| place).collect();
-    for place in places {
-        answers.known[place] = Some(MatchedColumns::Kept);
+    new.store(transaction).await?;
+    let indexes: Vec<usize> = results.open().map(|(index, _)| index).collect();
+    for index in indexes {
+        results.known[index] = Some(MatchedColumns::Kept);
     }
     Ok(())
 }
 
-fn read_place(row: &Row) -> Result<usize, Corrupt> {
-    usize::try_from(column::<i32>(row, 0)?).map_err(|_| Corrupt("place"))
+fn read_index(row: &Row) -> Result<usize, Corrupt> {
+    usize::try_from(column::<i32>(row, 0)?).map_err(|_| Corrupt("index"))
 }

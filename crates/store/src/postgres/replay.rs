@@ -1,4 +1,4 @@
-//! Sending callbacks again.
+//! Replaying callbacks.
 
 use deadpool_postgres::{Object, Transaction};
 use domain::ports::{
@@ -7,8 +7,8 @@ use domain::ports::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::attempt::{self, Attempt};
 use super::fault::Fault;
+use super::retry::{self, Retryable};
 use super::{PostgresStore, column, prune};
 use crate::rows::Corrupt;
 use crate::rows::callbacks::{FilterColumns, REPLAY_ROWS, replay_next, replay_request};
@@ -87,7 +87,7 @@ macro_rules! replay_state {
 }
 const REPLAY_PARKED: &str = replay_state!("1");
 const REPLAY_DONE: &str = replay_state!("2");
-const FORGET_REQUESTS: &str = concat!(
+const DELETE_REQUESTS: &str = concat!(
     "DELETE FROM callback_replay WHERE at_us < ",
     now_us!(),
     " - 3600000000"
@@ -112,7 +112,7 @@ struct Replay<'a> {
     from: ReplayCursor,
 }
 
-impl Attempt for Replay<'_> {
+impl Retryable for Replay<'_> {
     type Output = Replayed;
 
     async fn run(&self, client: &mut Object) -> Result<Replayed, Fault> {
@@ -173,7 +173,7 @@ async fn request(
     filter: &CallbackFilter,
     columns: &FilterColumns,
 ) -> Result<(), Fault> {
-    let forget = transaction.prepare_cached(FORGET_REQUESTS).await?;
+    let forget = transaction.prepare_cached(DELETE_REQUESTS).await?;
     transaction.execute(&forget, &[]).await?;
     if let Some(id) = filter.id {
         let statement = transaction.prepare_cached(REQUEST_FOR_ONE).await?;
@@ -194,10 +194,10 @@ impl PostgresStore {
         from: ReplayCursor,
     ) -> Result<Replayed, StoreError> {
         let replay = Replay { filter, from };
-        attempt::run(&self.pool, "replay callbacks", &replay).await
+        retry::run(&self.pool, "replay callbacks", &replay).await
     }
 
-    /// Requests to send callbacks again.
+    /// Replay requests with a higher number.
     pub(super) async fn list_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {
         let above = i64::try_from(above).unwrap_or(i64::MAX);
         self.list(

@@ -14,39 +14,39 @@ use domain::ports::StoreError;
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
-use super::attempt::{self, Attempt};
 use super::days::{Day, TABLES};
 use super::fault::Fault;
+use super::retry::{self, Retryable};
 use super::{PostgresStore, column};
 use crate::rows::sweep::Sweep;
 
 const LIST_DAYS: &str = "
     SELECT CAST(c.relname AS text) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
     WHERE i.inhparent = 'message'::regclass ORDER BY c.relname";
-/// Every message that has not ended has a row in the one queue, every report that waits in the other.
+/// Every message that has not ended is in `queue`, and every waiting callback in `callback_queue`.
 const LIST_WAITING: &str = "
     SELECT id >> 32 FROM queue WHERE id < $1 UNION SELECT message_id >> 32 FROM callback_queue WHERE message_id < $1";
-const WALK: &str = "
+const READ_PAGE: &str = "
     SELECT count(*), coalesce(max(m.id), 0), coalesce(max(m.final_us), 0), coalesce(bool_or(m.final_us IS NULL), FALSE)
     FROM (SELECT id, final_us FROM message WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) AS m";
 /// The number of rows that one statement reads.
 const STEP: i64 = 20_000;
-/// How many days are dropped in one go.
+/// How many days one step drops at most.
 const DAYS: usize = 8;
 /// Time after which a day with unfinished messages is checked again.
-const LOOK_AGAIN_US: i64 = 600_000_000;
+const CHECK_AGAIN_US: i64 = 600_000_000;
 /// How long the rows of a day wait for a drop. Nearly every day can be dropped within this time, because no message
 /// that is sent at once lives longer than five days.
 const WAIT_FOR_DROP_US: i64 = 7 * 86_400_000_000;
 
 /// Others cannot use the tables while this lock is waited for or held. If a long read delays it, the drop is tried
 /// again later.
-const BE_BRIEF: &str = "
+const SHORT_TIMEOUTS: &str = "
     SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '500ms'; SET LOCAL enable_seqscan = on";
 const LOCK: &str =
     "LOCK TABLE ONLY message, ONLY callback, ONLY callback_attempt IN ACCESS EXCLUSIVE MODE";
 /// Someone may have replayed a callback of the day since it was checked.
-const WAITS_AGAIN: &str = "
+const IS_NEEDED_AGAIN: &str = "
     SELECT EXISTS (SELECT 1 FROM callback_queue WHERE message_id >= $1 AND message_id < $2)
         OR EXISTS (SELECT 1 FROM queue WHERE id >= $1 AND id < $2)";
 
@@ -56,25 +56,25 @@ pub(super) struct CheckedDays(Mutex<BTreeMap<Day, Finding>>);
 
 #[derive(Debug, Clone, Copy)]
 enum Finding {
-    /// It may be dropped; the number is that of its messages.
-    Over(u64),
+    /// It may be dropped; the value is its number of messages.
+    Droppable(u64),
     /// It must stay at least until this time.
-    StaysUntil(i64),
+    KeepUntil(i64),
     /// Some messages are unfinished; the other rows are deleted one by one.
     Sweeping(Sweep),
 }
 
 impl CheckedDays {
     fn find(&self, day: Day) -> Option<Finding> {
-        let looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.get(&day).copied()
+        let checked_days = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        checked_days.get(&day).copied()
     }
 
-    fn note(&self, day: Day, finding: Option<Finding>) {
-        let mut looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn set(&self, day: Day, finding: Option<Finding>) {
+        let mut checked_days = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match finding {
-            Some(finding) => looked.insert(day, finding),
-            None => looked.remove(&day),
+            Some(finding) => checked_days.insert(day, finding),
+            None => checked_days.remove(&day),
         };
     }
 }
@@ -91,40 +91,40 @@ impl Day {
 }
 
 impl PostgresStore {
-    /// Drops a few days of which everything ended before a time, and returns how many messages they had. Deletes up to
+    /// Drops a few days whose messages all ended before a time, and returns the number of these messages. Deletes up to
     /// `limit` messages of days that cannot be dropped.
-    pub(super) async fn forget_days(
+    pub(super) async fn drop_old_days(
         &self,
         now_us: i64,
         before_us: i64,
         limit: u32,
     ) -> Result<u64, StoreError> {
         let old = self.list_old_days(now_us, before_us).await?;
-        let mut forgotten = 0;
+        let mut deleted = 0;
         for day in old.into_iter().take(DAYS) {
-            match self.look_at_day(day, now_us, before_us).await? {
-                Finding::Over(messages) => {
+            match self.check_day(day, now_us, before_us).await? {
+                Finding::Droppable(messages) => {
                     if self.drop_day(day).await? {
                         tracing::info!(
                             partition = day.partition(TABLES[0]),
                             messages,
-                            "a day of history was forgotten"
+                            "a day of history was deleted"
                         );
-                        forgotten += messages.max(1);
+                        deleted += messages.max(1);
                     }
                 }
-                stays @ Finding::StaysUntil(_) => self.looked.note(day, Some(stays)),
+                stays @ Finding::KeepUntil(_) => self.checked_days.set(day, Some(stays)),
                 Finding::Sweeping(sweep) => {
-                    forgotten += self
+                    deleted += self
                         .sweep_day(day, sweep, (now_us, before_us), limit)
                         .await?;
                 }
             }
         }
-        Ok(forgotten)
+        Ok(deleted)
     }
 
-    /// Goes on deleting the rows of a day that nothing waits for.
+    /// Continues to delete the rows of a day that are not needed.
     async fn sweep_day(
         &self,
         day: Day,
@@ -140,23 +140,23 @@ impl PostgresStore {
         let next = if !found.is_end {
             Some(Finding::Sweeping(sweep))
         } else if sweep.kept() > 0 {
-            let pause_us = sweep.pause_us().max(LOOK_AGAIN_US);
-            Some(Finding::StaysUntil(now_us.saturating_add(pause_us)))
+            let pause_us = sweep.pause_us().max(CHECK_AGAIN_US);
+            Some(Finding::KeepUntil(now_us.saturating_add(pause_us)))
         } else {
             None
         };
-        self.looked.note(day, next);
+        self.checked_days.set(day, next);
         Ok(pruned)
     }
 
-    /// The days that may be over, the oldest first.
+    /// The days that may be dropped, the oldest first.
     async fn list_old_days(&self, now_us: i64, before_us: i64) -> Result<Vec<Day>, StoreError> {
         const OPERATION: &str = "list days of history";
         let read = |row: &Row| Ok(Day::from_partition(TABLES[0], &column::<String>(row, 0)?));
         let days = self.list(OPERATION, LIST_DAYS, &[], read).await?;
         let is_old = |day: &Day| {
-            let stays = self.looked.find(*day);
-            let stays = matches!(stays, Some(Finding::StaysUntil(until)) if until > now_us);
+            let stays = self.checked_days.find(*day);
+            let stays = matches!(stays, Some(Finding::KeepUntil(until)) if until > now_us);
             day.end_us() <= before_us && !stays
         };
         let mut old: Vec<Day> = days.into_iter().flatten().filter(is_old).collect();
@@ -166,122 +166,123 @@ impl PostgresStore {
         let read = |row: &Row| Ok(Day::from_id(column::<i64>(row, 0)? << 32));
         let waiting = self.list(OPERATION, LIST_WAITING, &[&end], read).await?;
         for day in waiting.into_iter().flatten() {
-            let finding = self.looked.find(day);
+            let finding = self.checked_days.find(day);
             if matches!(finding, Some(Finding::Sweeping(_))) || !old.contains(&day) {
                 continue;
             }
-            let again = Finding::StaysUntil(now_us.saturating_add(LOOK_AGAIN_US));
+            let again = Finding::KeepUntil(now_us.saturating_add(CHECK_AGAIN_US));
             let finding = day.sweep_when_overdue(before_us, again);
-            self.looked.note(day, Some(finding));
-            if matches!(finding, Finding::StaysUntil(_)) {
+            self.checked_days.set(day, Some(finding));
+            if matches!(finding, Finding::KeepUntil(_)) {
                 old.retain(|old| *old != day);
             }
         }
         Ok(old)
     }
 
-    /// Whether all messages of a day ended before a time, or what else is to be done with it.
-    async fn look_at_day(
+    /// Checks whether all messages of a day ended before a time, and what to do with the day.
+    async fn check_day(
         &self,
         day: Day,
         now_us: i64,
         before_us: i64,
     ) -> Result<Finding, StoreError> {
-        if let Some(known @ (Finding::Over(_) | Finding::Sweeping(_))) = self.looked.find(day) {
+        if let Some(known @ (Finding::Droppable(_) | Finding::Sweeping(_))) =
+            self.checked_days.find(day)
+        {
             return Ok(known);
         }
         let read = |row: &Row| {
-            let walked: (i64, i64) = (column(row, 0)?, column(row, 1)?);
+            let read_rows: (i64, i64) = (column(row, 0)?, column(row, 1)?);
             let ends: (i64, bool) = (column(row, 2)?, column(row, 3)?);
-            Ok((walked, ends))
+            Ok((read_rows, ends))
         };
         let (mut after, end) = (day.first_id() - 1, day.end_id());
         let mut messages: u64 = 0;
         loop {
             let values: super::Values<'_> = &[&after, &end, &STEP];
             let ((count, last), (latest_us, is_open)) = self
-                .get("look at a day of history", WALK, values, read)
+                .get("check a day of history", READ_PAGE, values, read)
                 .await?;
             if is_open {
-                let again = Finding::StaysUntil(now_us.saturating_add(LOOK_AGAIN_US));
+                let again = Finding::KeepUntil(now_us.saturating_add(CHECK_AGAIN_US));
                 return Ok(day.sweep_when_overdue(before_us, again));
             }
             if latest_us > before_us {
                 let missing_us = latest_us.saturating_sub(before_us);
-                let then = Finding::StaysUntil(now_us.saturating_add(missing_us));
+                let then = Finding::KeepUntil(now_us.saturating_add(missing_us));
                 return Ok(day.sweep_when_overdue(before_us, then));
             }
             messages += count.cast_unsigned();
             if count < STEP {
-                let over = Finding::Over(messages);
-                self.looked.note(day, Some(over));
+                let over = Finding::Droppable(messages);
+                self.checked_days.set(day, Some(over));
                 return Ok(over);
             }
             after = last;
         }
     }
 
-    /// Whether the day is gone: not when somebody else needs its tables now, or waits for a report again.
+    /// Drops a day. `false` if its tables are in use, or a callback of the day waits again.
     async fn drop_day(&self, day: Day) -> Result<bool, StoreError> {
-        let dropped = attempt::run(&self.pool, "drop a day of history", &Drop(day)).await?;
+        let dropped = retry::run(&self.pool, "drop a day of history", &DropDay(day)).await?;
         match dropped {
-            Dropped::Gone => {
-                self.made.forget(&[day]);
-                self.looked.note(day, None);
+            DropResult::Dropped => {
+                self.known_days.forget(&[day]);
+                self.checked_days.set(day, None);
             }
-            Dropped::WaitsAgain => self.looked.note(day, None),
-            Dropped::NotNow => {
+            DropResult::StillNeeded => self.checked_days.set(day, None),
+            DropResult::Busy => {
                 tracing::debug!(
                     partition = day.partition(TABLES[0]),
-                    "its tables are in use; it goes later"
+                    "its tables are in use; it is dropped later"
                 );
             }
         }
-        Ok(dropped == Dropped::Gone)
+        Ok(dropped == DropResult::Dropped)
     }
 }
 
-/// The end of a day's partitions.
-struct Drop(Day);
+struct DropDay(Day);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dropped {
-    Gone,
-    WaitsAgain,
-    NotNow,
+enum DropResult {
+    Dropped,
+    StillNeeded,
+    Busy,
 }
 
-impl Attempt for Drop {
-    type Output = Dropped;
+impl Retryable for DropDay {
+    type Output = DropResult;
 
-    async fn run(&self, client: &mut Object) -> Result<Dropped, Fault> {
+    async fn run(&self, client: &mut Object) -> Result<DropResult, Fault> {
         match drop_partitions(client, self.0).await {
-            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(Dropped::NotNow),
+            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(DropResult::Busy),
             outcome => outcome,
         }
     }
 }
 
-async fn drop_partitions(client: &mut Object, day: Day) -> Result<Dropped, Fault> {
+async fn drop_partitions(client: &mut Object, day: Day) -> Result<DropResult, Fault> {
     let transaction = client.transaction().await?;
-    transaction.batch_execute(BE_BRIEF).await?;
+    transaction.batch_execute(SHORT_TIMEOUTS).await?;
     transaction.batch_execute(LOCK).await?;
     let bounds = (day.first_id(), day.end_id());
-    let waits_again = transaction
-        .query_one(WAITS_AGAIN, &[&bounds.0, &bounds.1])
+    let is_needed_again = transaction
+        .query_one(IS_NEEDED_AGAIN, &[&bounds.0, &bounds.1])
         .await?;
-    if column(&waits_again, 0)? {
-        return Ok(Dropped::WaitsAgain);
+    if column(&is_needed_again, 0)? {
+        return Ok(DropResult::StillNeeded);
     }
     let partitions = TABLES.map(|table| day.partition(table)).join(", ");
     transaction
         .batch_execute(&format!("DROP TABLE IF EXISTS {partitions}"))
         .await?;
     transaction.commit().await?;
-    Ok(Dropped::Gone)
+    Ok(DropResult::Dropped)
 }
 
-/// Whether a lock was not to be had in time, or what it was for took too long.
+/// Whether a lock or a statement timed out.
 fn is_busy(code: Option<&SqlState>) -> bool {
     code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::QUERY_CANCELED)
 }

@@ -7,24 +7,24 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Scans that are not slower than this are left alone.
+/// Scans up to this duration count as quick.
 const QUICK: Duration = Duration::from_millis(50);
-/// The number of consecutive slow scans from the beginning that matters: a single scan may be slow by chance.
+/// After this many consecutive slow scans, scans start later: a single scan may be slow by chance.
 const SLOW_IN_A_ROW: u32 = 4;
 /// Scans from the beginning take at most this fraction (1/n) of the time.
 const SHARE: u32 = 10;
 /// Minimum time between scans from the beginning, once they are slow. A row with an earlier due time than the last row
 /// found waits no longer than this.
-const APART_LEAST: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time between scans from the beginning.
-const APART_MOST: Duration = Duration::from_secs(10);
+const MAX_INTERVAL: Duration = Duration::from_secs(10);
 /// Rows that are stored this long after their due time are still found by the next scan.
 const SLACK_US: i64 = 1_000_000;
 
 /// The position of a row in a queue: its due time and its ID.
 pub(super) type QueueKey = (i64, i64);
 
-/// Before all rows.
+/// The position before all rows.
 pub(super) const BEGINNING: QueueKey = (i64::MIN, i64::MIN);
 
 /// Where the next scan of one range begins. The position may be wrong until the next scan from the beginning, which
@@ -35,26 +35,24 @@ pub(super) struct ScanStart(Mutex<State>);
 #[derive(Default)]
 struct State {
     /// All rows before it were claimed, as far as is known.
-    behind: Option<QueueKey>,
+    after: Option<QueueKey>,
     slow_in_a_row: u32,
     /// When the last scan from the beginning ended, and how long it took.
-    whole: Option<(Instant, Duration)>,
+    full_scan: Option<(Instant, Duration)>,
 }
 
-/// A scan.
 pub(super) struct Scan {
     /// The scan finds rows after this key.
-    pub(super) behind: QueueKey,
+    pub(super) after: QueueKey,
     began: Instant,
 }
 
 impl ScanStart {
-    /// A scan that begins now.
     pub(super) fn begin(&self, now: Instant) -> Scan {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let behind = state.behind.filter(|_| !state.is_whole_due(now));
+        let after = state.after.filter(|_| !state.is_full_scan_due(now));
         Scan {
-            behind: behind.unwrap_or(BEGINNING),
+            after: after.unwrap_or(BEGINNING),
             began: now,
         }
     }
@@ -64,25 +62,28 @@ impl ScanStart {
     pub(super) fn end(&self, scan: &Scan, now: Instant, now_us: i64, last: Option<QueueKey>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = (now_us.saturating_sub(SLACK_US), i64::MIN);
-        state.behind = Some(last.map_or(recent, |last| last.min(recent)));
-        if scan.behind == BEGINNING {
+        state.after = Some(last.map_or(recent, |last| last.min(recent)));
+        if scan.after == BEGINNING {
             let took = now.saturating_duration_since(scan.began);
             state.slow_in_a_row = if took > QUICK {
                 state.slow_in_a_row.saturating_add(1)
             } else {
                 0
             };
-            state.whole = Some((now, took));
+            state.full_scan = Some((now, took));
         }
     }
 }
 
 impl State {
-    fn is_whole_due(&self, now: Instant) -> bool {
-        let Some((at, took)) = self.whole.filter(|_| self.slow_in_a_row >= SLOW_IN_A_ROW) else {
+    fn is_full_scan_due(&self, now: Instant) -> bool {
+        let Some((at, took)) = self
+            .full_scan
+            .filter(|_| self.slow_in_a_row >= SLOW_IN_A_ROW)
+        else {
             return true;
         };
-        let apart = (took * SHARE).clamp(APART_LEAST, APART_MOST);
+        let apart = (took * SHARE).clamp(MIN_INTERVAL, MAX_INTERVAL);
         now.saturating_duration_since(at) >= apart
     }
 }
@@ -94,9 +95,9 @@ mod tests {
     const SLOW: Duration = Duration::from_millis(200);
     const SECOND_US: i64 = 1_000_000;
 
-    /// Scans one after the other, each as long as it says.
+    /// Runs scans of given durations, one after another.
     struct Scans {
-        floor: ScanStart,
+        start: ScanStart,
         now: Instant,
         now_us: i64,
     }
@@ -104,7 +105,7 @@ mod tests {
     impl Scans {
         fn new() -> Self {
             Self {
-                floor: ScanStart::default(),
+                start: ScanStart::default(),
                 now: Instant::now(),
                 now_us: 1_000 * SECOND_US,
             }
@@ -117,10 +118,10 @@ mod tests {
 
         /// Returns where the scan began.
         fn scan(&mut self, takes: Duration, last: Option<QueueKey>) -> QueueKey {
-            let scan = self.floor.begin(self.now);
+            let scan = self.start.begin(self.now);
             self.pass(takes);
-            self.floor.end(&scan, self.now, self.now_us, last);
-            scan.behind
+            self.start.end(&scan, self.now, self.now_us, last);
+            scan.after
         }
 
         fn slow_down(&mut self) {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_ones_begin_behind_what_was_found_and_now_and_then_at_the_beginning() {
+    fn slow_scans_start_after_the_last_row_found_and_sometimes_at_the_beginning() {
         let mut scans = Scans::new();
         scans.slow_down();
         assert_eq!(scans.scan(QUICK, Some((5, 900))), (5, 5));
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_still_be_stored_is_not_skipped() {
+    fn rows_that_are_stored_late_are_not_skipped() {
         let mut scans = Scans::new();
         scans.slow_down();
         let just_now = (scans.now_us, 7);
@@ -167,15 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_is_never_far_away() {
+    fn scans_from_the_beginning_are_never_far_apart() {
         for takes in [QUICK * 2, SLOW, Duration::from_secs(9)] {
             let mut scans = Scans::new();
             for _ in 0..SLOW_IN_A_ROW {
-                scans.pass(APART_MOST);
+                scans.pass(MAX_INTERVAL);
                 scans.scan(takes, None);
             }
             assert_ne!(scans.scan(QUICK, None), BEGINNING, "{takes:?}");
-            scans.pass(APART_MOST);
+            scans.pass(MAX_INTERVAL);
             assert_eq!(scans.scan(takes, None), BEGINNING, "{takes:?}");
         }
     }

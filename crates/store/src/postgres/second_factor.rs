@@ -10,10 +10,10 @@ use domain::ports::{
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
-use super::attempt::{self, Attempt};
 use super::fault::Fault;
 use super::people::bytes;
-use super::sessions::{SWEEP, open_session};
+use super::retry::{self, Retryable};
+use super::sessions::{DELETE_EXPIRED, open_session};
 use super::transaction::{execute, query};
 use super::{PostgresStore, Values, column};
 use crate::rows::micros;
@@ -28,24 +28,25 @@ const DISABLE: &str = "
     UPDATE person SET totp_secret = NULL, totp_offered = NULL
     WHERE id = $1 AND totp_secret IS NOT NULL RETURNING 1";
 /// Locks the person, so that changes of their codes follow one another.
-const HAS: &str = "SELECT 1 FROM person WHERE id = $1 AND totp_secret IS NOT NULL FOR UPDATE";
-const KEEP_CODES: &str =
+const LOCK_ENABLED: &str =
+    "SELECT 1 FROM person WHERE id = $1 AND totp_secret IS NOT NULL FOR UPDATE";
+const INSERT_CODES: &str =
     "INSERT INTO recovery_code (person_id, hash) SELECT $1, hash FROM unnest($2::bytea[]) AS hash";
-const TRY: &str = "
+const USE_ATTEMPT: &str = "
     UPDATE half_open SET tries = tries + 1 FROM person
     WHERE half_open.hash = $1 AND half_open.expires_us > $2 AND half_open.tries < $3
         AND person.id = half_open.person_id AND person.totp_secret IS NOT NULL
     RETURNING person.id, person.email, person.role, person.account_id, person.totp_secret, person.totp_step";
 
-/// Puts recovery codes in the place of others.
-struct Renewal<'a> {
+/// Replaces the recovery codes, and enables the second factor first if `enabling` is given.
+struct ReplaceCodes<'a> {
     person: PersonId,
-    /// The step of the code that enables the factor; `None` when it is enabled already.
+    /// The step of the code that enables the second factor; `None` if it is enabled already.
     enabling: Option<i64>,
     codes: &'a [TokenHash],
 }
 
-impl Attempt for Renewal<'_> {
+impl Retryable for ReplaceCodes<'_> {
     type Output = bool;
 
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
@@ -53,60 +54,60 @@ impl Attempt for Renewal<'_> {
         let person = self.person.as_i64();
         let changed = match self.enabling {
             Some(step) => query(&transaction, ENABLE, &[&person, &step]).await?,
-            None => query(&transaction, HAS, &[&person]).await?,
+            None => query(&transaction, LOCK_ENABLED, &[&person]).await?,
         };
         if changed.is_empty() {
             return Ok(false);
         }
         let codes: Vec<&[u8]> = self.codes.iter().map(bytes).collect();
-        query(&transaction, sql::FORGET_CODES.postgres, &[&person]).await?;
-        query(&transaction, KEEP_CODES, &[&person, &codes]).await?;
+        query(&transaction, sql::DELETE_CODES.postgres, &[&person]).await?;
+        query(&transaction, INSERT_CODES, &[&person, &codes]).await?;
         transaction.commit().await?;
         Ok(true)
     }
 }
 
-/// Keeps a sign-in half open.
-struct Opening<'a> {
+/// Stores a pending sign-in.
+struct CreatePending<'a> {
     person: PersonId,
-    half: &'a TokenHash,
+    pending: &'a TokenHash,
     expires: Timestamp,
     now: Timestamp,
 }
 
-impl Attempt for Opening<'_> {
+impl Retryable for CreatePending<'_> {
     type Output = ();
 
     async fn run(&self, client: &mut Object) -> Result<(), Fault> {
         let transaction = client.transaction().await?;
-        query(&transaction, SWEEP, &[&micros(self.now)]).await?;
-        open_half(&transaction, self.person, self.half, self.expires).await?;
+        query(&transaction, DELETE_EXPIRED, &[&micros(self.now)]).await?;
+        create_pending_sign_in(&transaction, self.person, self.pending, self.expires).await?;
         transaction.commit().await?;
         Ok(())
     }
 }
 
-pub(super) async fn open_half(
+pub(super) async fn create_pending_sign_in(
     transaction: &Transaction<'_>,
     person: PersonId,
-    half: &TokenHash,
+    pending: &TokenHash,
     expires: Timestamp,
 ) -> Result<(), Fault> {
-    let values: Values<'_> = &[&bytes(half), &person.as_i64(), &micros(expires)];
-    query(transaction, sql::OPEN.postgres, values)
+    let values: Values<'_> = &[&bytes(pending), &person.as_i64(), &micros(expires)];
+    query(transaction, sql::CREATE_PENDING.postgres, values)
         .await
         .map(drop)
 }
 
 /// Replaces a pending sign-in with a session.
-struct Closing<'a> {
-    half: &'a TokenHash,
+struct CompleteSignIn<'a> {
+    pending: &'a TokenHash,
     proof: SecondProof,
     session: &'a NewSession,
     replaced: Option<&'a TokenHash>,
 }
 
-impl Attempt for Closing<'_> {
+impl Retryable for CompleteSignIn<'_> {
     type Output = bool;
 
     /// A wrong proof commits nothing, so that the pending sign-in stays for another attempt.
@@ -115,8 +116,8 @@ impl Attempt for Closing<'_> {
         let now_us = micros(self.session.opened_at);
         let closed = query(
             &transaction,
-            sql::CLOSE.postgres,
-            &[&bytes(self.half), &now_us],
+            sql::DELETE_PENDING.postgres,
+            &[&bytes(self.pending), &now_us],
         )
         .await?;
         let Some(closed) = closed.first() else {
@@ -180,12 +181,12 @@ impl SecondFactorStore for PostgresStore {
         step: i64,
         codes: &[TokenHash],
     ) -> Result<bool, StoreError> {
-        let renewal = Renewal {
+        let replacement = ReplaceCodes {
             person,
             enabling: Some(step),
             codes,
         };
-        attempt::run(&self.pool, "enable a second factor", &renewal).await
+        retry::run(&self.pool, "enable a second factor", &replacement).await
     }
 
     async fn replace_recovery_codes(
@@ -193,12 +194,12 @@ impl SecondFactorStore for PostgresStore {
         person: PersonId,
         codes: &[TokenHash],
     ) -> Result<bool, StoreError> {
-        let renewal = Renewal {
+        let replacement = ReplaceCodes {
             person,
             enabling: None,
             codes,
         };
-        attempt::run(&self.pool, "replace recovery codes", &renewal).await
+        retry::run(&self.pool, "replace recovery codes", &replacement).await
     }
 
     async fn disable_second_factor(&self, person: PersonId) -> Result<bool, StoreError> {
@@ -207,54 +208,55 @@ impl SecondFactorStore for PostgresStore {
         Ok(!disabled.await?.is_empty())
     }
 
-    async fn open_half(
+    async fn create_pending_sign_in(
         &self,
         person: PersonId,
-        half: &TokenHash,
+        pending: &TokenHash,
         expires: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let opening = Opening {
+        let creation = CreatePending {
             person,
-            half,
+            pending,
             expires,
             now,
         };
-        attempt::run(&self.pool, "half open a sign-in", &opening).await
+        retry::run(&self.pool, "create a pending sign-in", &creation).await
     }
 
-    async fn try_half(
+    async fn try_pending_sign_in(
         &self,
-        half: &TokenHash,
+        pending: &TokenHash,
         most: u32,
         now: Timestamp,
     ) -> Result<Option<PendingSignIn>, StoreError> {
-        let values: Values<'_> = &[&bytes(half), &micros(now), &i64::from(most)];
+        let values: Values<'_> = &[&bytes(pending), &micros(now), &i64::from(most)];
         let read = |row: &Row| {
             let secret: &[u8] = column(row, 4)?;
-            people::half_open(
+            people::pending_sign_in(
                 &self.keys,
                 PersonColumns::read(row)?,
                 secret,
                 column(row, 5)?,
             )
         };
-        self.find("try a second factor", TRY, values, read).await
+        self.find("try a second factor", USE_ATTEMPT, values, read)
+            .await
     }
 
-    async fn close_half(
+    async fn complete_sign_in(
         &self,
-        half: &TokenHash,
+        pending: &TokenHash,
         proof: SecondProof,
         session: &NewSession,
         replaced: Option<&TokenHash>,
     ) -> Result<bool, StoreError> {
-        let closing = Closing {
-            half,
+        let completion = CompleteSignIn {
+            pending,
             proof,
             session,
             replaced,
         };
-        attempt::run(&self.pool, "sign in", &closing).await
+        retry::run(&self.pool, "sign in", &completion).await
     }
 }

@@ -13,11 +13,11 @@ use domain::sender::{
 };
 use tokio_postgres::Row;
 
-use super::attempt::{self, Attempt};
 use super::fault::{Fault, SerializationConflict};
+use super::retry::{self, Retryable};
 use super::transaction::{execute, find};
 use super::{PostgresStore, Values, codes, column};
-use crate::rows::senders::{Sender, SenderColumns, first_columns, is_try, sender_id};
+use crate::rows::senders::{Sender, SenderColumns, first_columns, is_wrong_guess, sender_id};
 use crate::rows::{Corrupt, micros};
 use crate::sql::senders as sql;
 
@@ -74,7 +74,7 @@ const NOTIFY: &str = concat!(
 /// Registers a sender, or renews the PIN of one that waits for it.
 struct Registration<'a>(&'a NewSender);
 
-impl Attempt for Registration<'_> {
+impl Retryable for Registration<'_> {
     type Output = Registered;
 
     async fn run(&self, client: &mut Object) -> Result<Registered, Fault> {
@@ -82,16 +82,16 @@ impl Attempt for Registration<'_> {
         let transaction = client.transaction().await?;
         let (account, name) = (new.account.as_i64(), new.name.compared());
         let known = lock(&transaction, LOCK_LIVE, &[&account, &name]).await?;
-        let met = known.map(|known| known.meet(new));
-        if let (None | Some(Registered::PinAgain(_)), Some(number)) = (met, new.pin_goes_to())
+        let existing = known.map(|known| known.register_again(new));
+        if let (None | Some(Registered::PinAgain(_)), Some(number)) = (existing, new.pin_goes_to())
             && let Err(capped) =
                 codes::count(&transaction, number, new.account, new.created_at).await?
         {
             return Ok(Registered::CodeCapReached(capped));
         }
-        let registered = match met {
+        let registered = match existing {
             None => Registered::New(create(&transaction, new).await?),
-            Some(met) => met,
+            Some(existing) => existing,
         };
         if let (Registered::PinAgain(id), Some(pin)) = (registered, &new.pin) {
             renew_pin(&transaction, id, new, pin).await?;
@@ -101,7 +101,7 @@ impl Attempt for Registration<'_> {
     }
 }
 
-/// Another one of the same name may have been faster: then this is begun again, and finds it.
+/// If another transaction creates the same name first, this one is retried and finds it.
 async fn create(transaction: &Transaction<'_>, new: &NewSender) -> Result<SenderId, Fault> {
     let (state, expires_us) = first_columns(new);
     let (account, created_us) = (new.account.as_i64(), micros(new.created_at));
@@ -151,7 +151,7 @@ fn url(new: &NewSender) -> Option<&[u8]> {
     url.map(|url| url.as_str().as_bytes())
 }
 
-/// Judges a guess; the others wait for the lock, and see its try.
+/// Checks a guess. Other guesses wait for the lock and then see its count.
 struct Confirmation {
     account: AccountId,
     id: SenderId,
@@ -159,7 +159,7 @@ struct Confirmation {
     now: Timestamp,
 }
 
-impl Attempt for Confirmation {
+impl Retryable for Confirmation {
     type Output = Confirmed;
 
     async fn run(&self, client: &mut Object) -> Result<Confirmed, Fault> {
@@ -169,7 +169,7 @@ impl Attempt for Confirmation {
             return Ok(Confirmed::Unknown);
         };
         let confirmed = found.judge(self.guess, self.now);
-        if is_try(confirmed) {
+        if is_wrong_guess(confirmed) {
             execute(&transaction, sql::COUNT_TRY.postgres, &[&id]).await?;
         }
         if confirmed == Confirmed::Judged(Judgement::Right) {
@@ -181,7 +181,7 @@ impl Attempt for Confirmation {
     }
 }
 
-/// Takes a step with a sender.
+/// Changes the state of a sender ID.
 struct Review<'a> {
     id: SenderId,
     step: Step,
@@ -189,7 +189,7 @@ struct Review<'a> {
     now: Timestamp,
 }
 
-impl Attempt for Review<'_> {
+impl Retryable for Review<'_> {
     type Output = Reviewed;
 
     async fn run(&self, client: &mut Object) -> Result<Reviewed, Fault> {
@@ -215,7 +215,7 @@ struct Expiry<'a> {
     limit: u32,
 }
 
-impl Attempt for Expiry<'_> {
+impl Retryable for Expiry<'_> {
     type Output = u64;
 
     async fn run(&self, client: &mut Object) -> Result<u64, Fault> {
@@ -232,7 +232,7 @@ impl Attempt for Expiry<'_> {
     }
 }
 
-/// Changes the state, raises the version, and leaves the notification to be sent.
+/// Changes the state, raises the access version, and queues the notification.
 async fn change(
     transaction: &Transaction<'_>,
     mut sender: SenderRecord,
@@ -270,7 +270,7 @@ async fn lock(
 #[async_trait]
 impl SenderStore for PostgresStore {
     async fn register_sender(&self, sender: &NewSender) -> Result<Registered, StoreError> {
-        attempt::run(&self.pool, "register a sender", &Registration(sender)).await
+        retry::run(&self.pool, "register a sender", &Registration(sender)).await
     }
 
     async fn withdraw_pin(&self, id: SenderId, pin: &PinHash) -> Result<(), StoreError> {
@@ -293,7 +293,7 @@ impl SenderStore for PostgresStore {
             guess,
             now,
         };
-        attempt::run(&self.pool, "confirm a sender", &confirmation).await
+        retry::run(&self.pool, "confirm a sender", &confirmation).await
     }
 
     async fn find_sender(
@@ -332,7 +332,7 @@ impl SenderStore for PostgresStore {
             reason,
             now,
         };
-        attempt::run(&self.pool, "review a sender", &review).await
+        retry::run(&self.pool, "review a sender", &review).await
     }
 
     async fn expire_senders(
@@ -348,13 +348,13 @@ impl SenderStore for PostgresStore {
             now,
             limit,
         };
-        attempt::run(&self.pool, "expire senders", &expiry).await
+        retry::run(&self.pool, "expire senders", &expiry).await
     }
 
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
         let values: Values<'_> = &[&account.as_i64(), &name];
         self.get(
-            "look for an approved sender",
+            "find an approved sender",
             sql::IS_APPROVED.postgres,
             values,
             |row| column(row, 0),

@@ -10,16 +10,17 @@ use domain::kill_point::{KillPoint, pass};
 use domain::message::outcome::TakenParts;
 use tokio_postgres::Row;
 
-use super::attempt::Attempt;
 use super::carrier_refs::{self, PartRefs, count};
 use super::column;
 use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
+use super::retry::Retryable;
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::{self, EndedColumns, Move, Over, SettledColumns};
+use crate::rows::dispatch::{self, EndedColumns, Ending, Move, SettledColumns};
 use crate::rows::{Corrupt, micros};
 
-/// Moves rows of the queue, and names the first part of what a carrier took: nearly always the only one.
+/// Moves queue rows, and stores the reference of the first part of each message that a carrier took. Most messages have
+/// one part.
 const MOVE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.*
@@ -82,23 +83,23 @@ pub(super) struct Sends<'a> {
     pub(super) hold: bool,
 }
 
-impl Attempt for Sends<'_> {
+impl Retryable for Sends<'_> {
     type Output = Vec<SettledColumns>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<SettledColumns>, Fault> {
         let plan = Plan::from_batch(self.batch);
         let transaction = client.transaction().await?;
         let mut settled = HashSet::with_capacity(self.batch.len());
-        if !plan.moves.places.id.is_empty() {
+        if !plan.moves.keys.id.is_empty() {
             plan.moves
                 .run(&transaction, self.node, &mut settled)
                 .await?;
         }
         let mut reports = Vec::new();
-        if !plan.outs.id.is_empty() {
+        if !plan.removals.id.is_empty() {
             remove(&transaction, self.node, &plan, &mut settled, &mut reports).await?;
         }
-        carrier_refs::name_rest(&transaction, &plan.names, &settled).await?;
+        carrier_refs::store_remaining(&transaction, &plan.refs, &settled).await?;
         plan.count_unknown(&transaction, &settled).await?;
         let ended = finish(&transaction, self.node, self.hold, &reports).await?;
         pass(KillPoint::SettleInside);
@@ -107,7 +108,7 @@ impl Attempt for Sends<'_> {
     }
 }
 
-/// What became of each settlement, in the order of the batch.
+/// The result of each settlement, in the order of the batch.
 fn answers(
     batch: &[Settlement],
     settled: &mut HashSet<i64>,
@@ -128,7 +129,7 @@ fn answers(
     batch.iter().map(&mut answer).collect()
 }
 
-/// Ends what reports end.
+/// Ends the messages that these reports end.
 async fn finish(
     transaction: &Transaction<'_>,
     node: NodeId,
@@ -142,7 +143,7 @@ async fn finish(
     let progress = ending::report(transaction, holder, reports).await?;
     let ended = progress.into_iter().filter_map(|progress| match progress {
         Progress::Ended(columns) => Some(columns),
-        Progress::GoesOn | Progress::WasOver => None,
+        Progress::Open | Progress::AlreadyEnded => None,
     });
     Ok(ended.collect())
 }
@@ -155,26 +156,29 @@ async fn remove(
     settled: &mut HashSet<i64>,
     reports: &mut Vec<PartReport>,
 ) -> Result<(), Fault> {
-    let outs = &plan.outs;
+    let removals = &plan.removals;
     let statement = transaction.prepare_cached(REMOVE).await?;
     let values: super::Values<'_> = &[
         &node.as_i64(),
-        &outs.id,
-        &outs.lane,
-        &outs.due_us,
-        &outs.attempt,
+        &removals.id,
+        &removals.lane,
+        &removals.due_us,
+        &removals.attempt,
     ];
     for row in transaction.query(&statement, values).await? {
         settled.insert(column(&row, 0)?);
     }
-    let over = plan.over.iter().filter(|over| settled.contains(&over.0));
-    reports.extend(over.map(|(id, at_us, over)| PartReport {
+    let ending = plan
+        .endings
+        .iter()
+        .filter(|ending| settled.contains(&ending.0));
+    reports.extend(ending.map(|(id, at_us, ending)| PartReport {
         id: *id,
         parts: 1,
-        outcome: over.outcome,
-        taken: over.taken_parts(),
+        outcome: ending.outcome,
+        taken: ending.taken_parts(),
         at_us: *at_us,
-        report: over.report.map(str::to_owned),
+        report: ending.report.map(str::to_owned),
     }));
     Ok(())
 }
@@ -197,19 +201,19 @@ impl QueueRowKeys {
     }
 }
 
-/// A batch, grouped by what is to be done.
+/// A batch, grouped by what to do with its rows.
 #[derive(Default)]
 struct Plan<'a> {
     moves: Moves<'a>,
-    names: Vec<PartRefs<'a>>,
-    outs: QueueRowKeys,
-    over: Vec<(i64, i64, Over<'a>)>,
+    refs: Vec<PartRefs<'a>>,
+    removals: QueueRowKeys,
+    endings: Vec<(i64, i64, Ending<'a>)>,
     /// Messages with an attempt of unknown outcome.
     unknown: Vec<i64>,
 }
 
 impl<'a> Plan<'a> {
-    /// In the order of IDs, in which rows are locked. Of two results for one message only the first can count.
+    /// Sorted by ID, because rows are locked in that order. If a message has two results, the first one counts.
     fn from_batch(batch: &'a [Settlement]) -> Self {
         let mut ordered: Vec<&Settlement> = batch.iter().collect();
         ordered.sort_by_key(|settlement| settlement.id);
@@ -224,14 +228,15 @@ impl<'a> Plan<'a> {
     fn push(&mut self, settlement: &'a Settlement) {
         let (id, at_us) = (settlement.id.as_i64(), micros(settlement.at));
         let tail = NumberTail::of(&settlement.to).as_i32();
-        let named = |(carrier, references): &(&'a str, Vec<&'a str>), is_moved| PartRefs {
-            id,
-            carrier,
-            references: references.clone(),
-            at_us,
-            tail,
-            is_moved,
-        };
+        let part_refs =
+            |(carrier, references): &(&'a str, Vec<&'a str>), is_first_stored| PartRefs {
+                id,
+                carrier,
+                references: references.clone(),
+                at_us,
+                tail,
+                is_first_stored,
+            };
         match Move::from_settlement(settlement) {
             Move::To {
                 owner,
@@ -242,7 +247,7 @@ impl<'a> Plan<'a> {
                 pool_expires_us,
                 taken,
             } => {
-                self.moves.places.push(settlement);
+                self.moves.keys.push(settlement);
                 self.moves.push(owner, lane, due_us, at_us);
                 self.moves.tries.push(tries);
                 self.moves.pool_account.push(pool_account);
@@ -251,16 +256,16 @@ impl<'a> Plan<'a> {
                 let taken = taken
                     .as_ref()
                     .filter(|(_, references)| !references.is_empty());
-                self.names.extend(taken.map(|taken| named(taken, true)));
+                self.refs.extend(taken.map(|taken| part_refs(taken, true)));
                 if matches!(settlement.sent, SendResult::Unknown(_)) {
                     self.unknown.push(id);
                 }
             }
-            Move::Out(over) => {
-                self.outs.push(settlement);
-                self.names
-                    .extend(over.taken.as_ref().map(|taken| named(taken, false)));
-                self.over.push((id, at_us, over));
+            Move::Remove(ending) => {
+                self.removals.push(settlement);
+                self.refs
+                    .extend(ending.taken.as_ref().map(|taken| part_refs(taken, false)));
+                self.endings.push((id, at_us, ending));
             }
         }
     }
@@ -284,7 +289,7 @@ impl<'a> Plan<'a> {
 /// The parameters of [`MOVE`].
 #[derive(Default)]
 struct Moves<'a> {
-    places: QueueRowKeys,
+    keys: QueueRowKeys,
     owner: Vec<i64>,
     to_lane: Vec<i16>,
     to_us: Vec<i64>,
@@ -315,7 +320,7 @@ impl<'a> Moves<'a> {
             .push(taken.map(|(_, references)| count(references)));
     }
 
-    /// Notes which rows were moved.
+    /// Moves the rows, and adds their IDs to `settled`.
     async fn run(
         &self,
         transaction: &Transaction<'_>,
@@ -325,10 +330,10 @@ impl<'a> Moves<'a> {
         let statement = transaction.prepare_cached(MOVE).await?;
         let values: super::Values<'_> = &[
             &node.as_i64(),
-            &self.places.id,
-            &self.places.lane,
-            &self.places.due_us,
-            &self.places.attempt,
+            &self.keys.id,
+            &self.keys.lane,
+            &self.keys.due_us,
+            &self.keys.attempt,
             &self.owner,
             &self.to_lane,
             &self.to_us,
@@ -357,7 +362,7 @@ pub(super) struct Expiry {
     pub(super) taken: bool,
 }
 
-impl Attempt for Expiry {
+impl Retryable for Expiry {
     type Output = Vec<EndedColumns>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<EndedColumns>, Fault> {

@@ -12,12 +12,12 @@ use tokio_postgres::{Client, Config, Error};
 
 use super::tls::Connector;
 
-/// Tries one server after the other, each for at most this long, including the handshake.
+/// Attempts one server after the other, each for at most this long, including the handshake.
 ///
 /// The library limits only the time to open a socket. A server that hangs accepts connections and never answers, so it
 /// would keep every node from the other servers.
 #[derive(Debug)]
-pub(super) struct InTurn {
+pub(super) struct FailoverConnector {
     pub(super) each: Duration,
     pub(super) tls: Connector,
 }
@@ -25,7 +25,7 @@ pub(super) struct InTurn {
 type Connecting<'a> =
     Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + 'a>>;
 
-impl Connect for InTurn {
+impl Connect for FailoverConnector {
     fn connect(&self, config: &Config) -> Connecting<'_> {
         let mut servers = split(config);
         // The pool limits the total time, so the last server needs no limit.
@@ -58,15 +58,15 @@ async fn open(mut server: Config, tls: &Connector) -> Result<(Client, JoinHandle
 
 /// One configuration for each server that a URL names.
 fn split(config: &Config) -> Vec<Config> {
-    // Addresses that stand beside names belong to them by their place: that is left to the library.
+    // Addresses in addition to names are matched with them by position; the library does that.
     if config.get_hosts().len() < 2 || !config.get_hostaddrs().is_empty() {
         return Vec::new();
     }
     let ports = config.get_ports();
     let hosts = config.get_hosts().iter().enumerate();
     hosts
-        .map(|(place, host)| {
-            let port = ports.get(place).or(ports.first()).copied();
+        .map(|(index, host)| {
+            let port = ports.get(index).or(ports.first()).copied();
             only(config, host, port)
         })
         .collect()

@@ -8,9 +8,9 @@ use domain::ports::{NewSession, SessionStore, StoreError};
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
-use super::attempt::{self, Attempt};
 use super::fault::Fault;
 use super::people::bytes;
+use super::retry::{self, Retryable};
 use super::transaction::query;
 use super::{PostgresStore, Values, column};
 use crate::rows::people::{self, PersonColumns, SessionColumns, address};
@@ -33,7 +33,7 @@ const OPEN: &str = "
         seen AS (UPDATE person SET seen_us = $5 WHERE id = $2)
     INSERT INTO session (hash, person_id, expires_us, opened_us, seen_us, address, browser)
     VALUES ($1, $2, $3, $5, $5, $6, $7)";
-pub(super) const SWEEP: &str = "
+pub(super) const DELETE_EXPIRED: &str = "
     WITH invitations AS (DELETE FROM invitation WHERE expires_us <= $1),
         links AS (DELETE FROM sign_in_link WHERE expires_us <= $1),
         halves AS (DELETE FROM half_open WHERE expires_us <= $1)
@@ -49,19 +49,23 @@ const END_ALL: &str = "
     WITH halves AS (DELETE FROM half_open WHERE person_id = $1)
     DELETE FROM session WHERE person_id = $1 RETURNING 1";
 
-/// Signs a person in.
-struct Opening<'a> {
+struct SignIn<'a> {
     person: PersonId,
     session: &'a NewSession,
     replaced: Option<&'a TokenHash>,
 }
 
-impl Attempt for Opening<'_> {
+impl Retryable for SignIn<'_> {
     type Output = ();
 
     async fn run(&self, client: &mut Object) -> Result<(), Fault> {
         let transaction = client.transaction().await?;
-        query(&transaction, SWEEP, &[&micros(self.session.opened_at)]).await?;
+        query(
+            &transaction,
+            DELETE_EXPIRED,
+            &[&micros(self.session.opened_at)],
+        )
+        .await?;
         open_session(&transaction, self.person, self.session, self.replaced).await?;
         transaction.commit().await?;
         Ok(())
@@ -94,12 +98,12 @@ impl SessionStore for PostgresStore {
         session: &NewSession,
         replaced: Option<&TokenHash>,
     ) -> Result<(), StoreError> {
-        let opening = Opening {
+        let sign_in = SignIn {
             person,
             session,
             replaced,
         };
-        attempt::run(&self.pool, "sign in", &opening).await
+        retry::run(&self.pool, "sign in", &sign_in).await
     }
 
     async fn create_sign_in_link(

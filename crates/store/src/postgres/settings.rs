@@ -11,7 +11,7 @@ pub(super) type Settings = &'static [(&'static str, &'static str)];
 
 /// The settings of the service.
 ///
-/// The server ends a statement before [`super::attempt::DEADLINE`], so that the server gives up first. A process that
+/// The server ends a statement before [`super::retry::DEADLINE`], so that the server gives up first. A process that
 /// hangs in a transaction keeps its locks until the server ends the transaction: after the lock timeout of the current
 /// statement, and the time that a transaction may be idle or an answer unread. That is sooner than other nodes consider
 /// the process dead, after ten seconds, and continue its work.
@@ -36,7 +36,7 @@ pub(super) const SERVICE: Settings = &[
     ("jit", "off"),
 ];
 
-/// A copy takes as long as it takes, and reads whole tables: what limits the service's own statements is not for it.
+/// The settings of a copy. It reads whole tables, so the limits of the service do not apply.
 pub(super) const COPY: Settings = &[
     ("statement_timeout", "0"),
     ("lock_timeout", "30s"),
@@ -50,10 +50,10 @@ pub(super) const COPY: Settings = &[
     ("jit", "off"),
 ];
 
-/// How long an answer may stand unread. A local socket has no such limit and always says 0, so it is not looked at.
+/// How long an answer may stay unread. A local socket has no such limit and always returns 0, so it is not checked.
 const UNREAD: (&str, &str) = ("tcp_user_timeout", "4s");
 
-/// As options at the start of a connection.
+/// The settings as options for the start of a connection.
 pub(super) fn options(settings: Settings) -> String {
     let options = settings
         .iter()

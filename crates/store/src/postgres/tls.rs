@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::url::{SslMode, TlsSettings};
 
-/// What servers of this protocol are asked for, so that no other service on the same port answers.
+/// The ALPN protocol, so that no other service on the same port answers.
 const PROTOCOL: &[u8] = b"postgresql";
 
 /// Why there is no TLS.
@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
     }
 }
 
-/// The hash of a certificate by the algorithm of its signature (RFC 5929); `None` where that has no hash of its own.
+/// The hash of a certificate by the algorithm of its signature (RFC 5929); `None` if the algorithm defines no hash.
 fn fingerprint(certificate: &[u8]) -> Option<Vec<u8>> {
     const SHA384: [&[u8]; 2] = [
         b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0c",
@@ -248,11 +248,11 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsFault> {
     })
 }
 
-/// Checks as much of a server's certificate as the mode asks for.
+/// Checks a server's certificate as the mode requires.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// Who may have signed it; without any, everything is taken.
+    /// Checks the chain of certificates; `None` accepts every certificate.
     chain: Option<Arc<WebPkiServerVerifier>>,
     checks_name: bool,
 }
@@ -334,7 +334,7 @@ impl ServerCertVerifier for Verifier {
 mod tests {
     use super::*;
 
-    /// A certificate as far as its algorithm, which is all that is looked at.
+    /// The beginning of a certificate, up to its algorithm; the rest is not read.
     fn certificate(oid: &[u8]) -> Vec<u8> {
         let wrap = |tag: u8, contents: &[u8]| {
             let length = u8::try_from(contents.len()).expect("short");

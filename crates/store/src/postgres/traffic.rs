@@ -44,12 +44,12 @@ macro_rules! sums {
     };
 }
 const LIST: &str = sums!("traffic AS t WHERE t.account_id = $1");
-/// Account by account, each by its part of the key.
+/// Joins by account, so that each account is read by the index.
 const LIST_ALL: &str =
     sums!("account AS a JOIN traffic AS t ON t.account_id = a.id WHERE $1::bigint IS NULL");
 /// Skips rows that another node is adding up. Rows are locked in the order of the key, so that two nodes cannot
 /// deadlock.
-const FOLD: &str = concat!(
+const ADD_UP: &str = concat!(
     "WITH taken AS (
         DELETE FROM traffic_fresh WHERE id IN (
             SELECT id FROM traffic_fresh WHERE id > $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -69,20 +69,20 @@ const FOLD: &str = concat!(
     SELECT count(*), max(id) FROM taken"
 );
 
-/// Every so often one begins at the beginning: transactions end in another order than their rows are numbered.
-const FROM_THE_BEGINNING_EVERY: u32 = 12;
+/// Every twelfth run starts at the beginning, because transactions may commit in another order than their row IDs.
+const RESTART_EVERY: u32 = 12;
 
-/// Where the next adding up begins: all rows up to this one were taken.
+/// Where the next run starts: all rows up to `floor` were added up.
 #[derive(Default)]
-pub(super) struct Folds {
+pub(super) struct AddUpProgress {
     count: AtomicU32,
     floor: AtomicI64,
 }
 
-impl Folds {
+impl AddUpProgress {
     fn begin(&self) -> i64 {
         let before = self.count.fetch_add(1, Ordering::Relaxed);
-        if before.is_multiple_of(FROM_THE_BEGINNING_EVERY) {
+        if before.is_multiple_of(RESTART_EVERY) {
             return 0;
         }
         self.floor.load(Ordering::Relaxed)
@@ -115,10 +115,10 @@ impl TrafficStore for PostgresStore {
     }
 
     async fn add_up_traffic(&self, limit: u32) -> Result<u64, StoreError> {
-        let values: super::Values<'_> = &[&self.folds.begin(), &i64::from(limit)];
+        let values: super::Values<'_> = &[&self.add_up_progress.begin(), &i64::from(limit)];
         let read = |row: &Row| Ok((column::<i64>(row, 0)?, column(row, 1)?));
-        let (taken, last) = self.get("add up traffic", FOLD, values, read).await?;
-        self.folds.end(last);
+        let (taken, last) = self.get("add up traffic", ADD_UP, values, read).await?;
+        self.add_up_progress.end(last);
         Ok(taken.cast_unsigned())
     }
 }

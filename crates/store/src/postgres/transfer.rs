@@ -1,4 +1,4 @@
-//! A server's database as one end of a copy.
+//! A `PostgreSQL` database as the source or target of a copy.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -12,28 +12,28 @@ use super::days::{self, Day};
 use super::{migrate, pool, settings};
 use crate::OpenError;
 use crate::migrations::POSTGRES;
+use crate::transfer::endpoint::{Hold, Stream};
 use crate::transfer::plan::{Batch, Target};
-use crate::transfer::side::{Hold, Stream};
-use crate::transfer::tables::{LEFT_OUT, ONLY_POSTGRES, TABLES as COPIED};
+use crate::transfer::tables::{NOT_COPIED, ONLY_POSTGRES, TABLES as COPIED};
 use crate::transfer::value::{Column, Value, kind_of};
 use crate::transfer::{Row, TransferError};
 use crate::url::{PostgresUrl, describe};
 
-/// Partitions are parts of their tables.
+/// Without partitions, which belong to their tables.
 const TABLES: &str = "
     SELECT relname::text FROM pg_class
     WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition";
 const COLUMNS: &str = "
     SELECT attname::text, atttypid, format_type(atttypid, atttypmod) FROM pg_attribute
     WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
-/// A column may number itself, or have a sequence that belongs to it.
+/// The sequences of identity columns and of serial columns.
 const SEQUENCES: &str = "
     SELECT c.relname::text, coalesce(pg_sequence_last_value(s.sequence::regclass), 0)
     FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
     CROSS JOIN LATERAL pg_get_serial_sequence(c.relname, a.attname) AS s (sequence)
     WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
         AND a.attnum > 0 AND NOT a.attisdropped AND s.sequence IS NOT NULL";
-const GO_ON: &str = "
+const ADVANCE_SEQUENCE: &str = "
     SELECT setval(s.sequence::regclass, $2)
     FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
     CROSS JOIN LATERAL pg_get_serial_sequence(c.relname, a.attname) AS s (sequence)
@@ -41,16 +41,16 @@ const GO_ON: &str = "
         AND coalesce(pg_sequence_last_value(s.sequence::regclass), 0) < $2";
 
 /// A connection to a server.
-pub(crate) struct PostgresSide {
+pub(crate) struct PostgresEndpoint {
     client: Object,
     name: String,
-    /// Whether a transaction is open for all that is read.
+    /// Whether all reads are part of one open transaction.
     is_held: bool,
-    /// Keeps the connection's surroundings alive.
+    /// Keeps the connection alive.
     _pool: Pool,
 }
 
-impl PostgresSide {
+impl PostgresEndpoint {
     /// Connects.
     pub(crate) async fn connect(url: &PostgresUrl) -> Result<Self, TransferError> {
         let name = describe(&url.config);
@@ -79,7 +79,7 @@ impl PostgresSide {
 
     /// Brings the schema up to date, sealed or not.
     pub(crate) async fn migrate(&mut self) -> Result<(), TransferError> {
-        Ok(migrate::advance(&mut self.client, POSTGRES).await?)
+        Ok(migrate::apply_missing(&mut self.client, POSTGRES).await?)
     }
 
     fn failed(&self, doing: impl Into<String>) -> impl FnOnce(Error) -> TransferError {
@@ -140,7 +140,7 @@ impl PostgresSide {
         executed.map_err(self.failed("writing"))
     }
 
-    /// Locks come before the snapshot, so that it sees all that was written before they were had.
+    /// The locks are taken before the snapshot, so that it contains everything written before them.
     pub(crate) async fn begin(&mut self, hold: Hold) -> Result<(), TransferError> {
         let sql = match hold {
             Hold::Snapshot => {
@@ -148,7 +148,7 @@ impl PostgresSide {
             }
             Hold::Exclusive => {
                 let copied = COPIED.iter().map(|table| table.name);
-                let others = LEFT_OUT.iter().chain(ONLY_POSTGRES).copied();
+                let others = NOT_COPIED.iter().chain(ONLY_POSTGRES).copied();
                 let all: Vec<&str> = copied.chain(others).collect();
                 format!(
                     "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE {} IN EXCLUSIVE MODE",
@@ -226,7 +226,7 @@ impl PostgresSide {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
-    pub(crate) async fn go_on_behind(
+    pub(crate) async fn advance_sequence(
         &mut self,
         table: &str,
         number: i64,
@@ -236,19 +236,21 @@ impl PostgresSide {
             return Ok(());
         }
         let values: [&(dyn ToSql + Sync); 2] = [&table, &number];
-        let set = self.query("setting a sequence", GO_ON, &values).await;
+        let set = self
+            .query("setting a sequence", ADVANCE_SEQUENCE, &values)
+            .await;
         set.map(drop)
     }
 }
 
 async fn apply(client: &mut Object, target: &Target, batch: &Batch) -> Result<(), Error> {
     let transaction = client.transaction().await?;
-    if !batch.gone.is_empty() {
+    if !batch.deleted.is_empty() {
         let types = types(&transaction, target.table, target.key.iter().copied()).await?;
-        delete(&transaction, target, &types, &batch.gone).await?;
+        delete(&transaction, target, &types, &batch.deleted).await?;
     }
-    if !batch.come.is_empty() {
-        days::make_missing(&transaction, &days_of(target, batch)).await?;
+    if !batch.inserted.is_empty() {
+        days::create_missing(&transaction, &days_of(target, batch)).await?;
         let columns = target.columns.iter().map(String::as_str);
         let types = types(&transaction, target.table, columns).await?;
         let copy = format!(
@@ -258,7 +260,7 @@ async fn apply(client: &mut Object, target: &Target, batch: &Batch) -> Result<()
         );
         let sink = transaction.copy_in(&copy).await?;
         let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
-        for row in &batch.come {
+        for row in &batch.inserted {
             let values: Vec<&(dyn ToSql + Sync)> = target
                 .taken
                 .iter()
@@ -281,10 +283,10 @@ fn days_of(target: &Target, batch: &Batch) -> BTreeSet<Day> {
         Value::Int(id) => Day::from_id(id),
         _ => None,
     };
-    batch.come.iter().filter_map(day).collect()
+    batch.inserted.iter().filter_map(day).collect()
 }
 
-/// The types of some columns, as the server tells of them.
+/// The types of some columns.
 async fn types(
     transaction: &deadpool_postgres::Transaction<'_>,
     table: &str,
@@ -297,7 +299,7 @@ async fn types(
     Ok(types.map(|column| column.type_().clone()).collect())
 }
 
-/// All at once, by one array for each column of the key.
+/// Deletes all rows with one statement, with an array for each column of the key.
 async fn delete(
     transaction: &deadpool_postgres::Transaction<'_>,
     target: &Target,

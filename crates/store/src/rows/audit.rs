@@ -1,4 +1,4 @@
-//! Rows of the log of changes.
+//! Rows of the audit log.
 
 use domain::ids::{AccountId, AuditId};
 use domain::ports::{AuditEntry, Change, Cursor, Page};
@@ -6,7 +6,7 @@ use domain::ports::{AuditEntry, Change, Cursor, Page};
 use super::{Corrupt, SqlRow, account_id, micros, timestamp};
 
 /// The number of rows that one page reads.
-pub(crate) const LOOKED_AT: i64 = 10_000;
+pub(crate) const ROWS_PER_PAGE: i64 = 10_000;
 
 /// The columns of a change, in the order in which both databases select them.
 pub(crate) struct ChangeColumns {
@@ -34,7 +34,7 @@ impl ChangeColumns {
         })
     }
 
-    /// The ID is the database's to give.
+    /// The database assigns the ID.
     pub(crate) fn from_change(change: &Change) -> Self {
         Self {
             id: 0,
@@ -71,12 +71,11 @@ pub(crate) fn audit_id(number: i64) -> Result<AuditId, Corrupt> {
     AuditId::from_i64(number).ok_or(Corrupt("ID of a change"))
 }
 
-/// The rows that a look goes through: those from `oldest` on that are older than its start.
+/// The rows that one page of a search reads: from `oldest` up to its cursor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
-    /// The oldest of them; `None` when there are no rows.
+    /// The oldest row; `None` if there are no rows.
     pub(crate) oldest: Option<i64>,
-    /// How many there are.
     pub(crate) rows: i64,
 }
 
@@ -90,21 +89,21 @@ impl Window {
 }
 
 /// The ID below which a page starts.
-pub(crate) fn before(look: Cursor<AuditId>) -> i64 {
-    look.before.map_or(i64::MAX, AuditId::as_i64)
+pub(crate) fn before(cursor: Cursor<AuditId>) -> i64 {
+    cursor.before.map_or(i64::MAX, AuditId::as_i64)
 }
 
-/// What a look found, of the rows that were read: one more than asked for, if there are as many.
-pub(crate) fn found(
+/// The page made of these rows. The caller reads one row more than the limit, to know whether more follow.
+pub(crate) fn page(
     mut rows: Vec<AuditEntry>,
-    look: Cursor<AuditId>,
+    cursor: Cursor<AuditId>,
     window: Window,
 ) -> Result<Page<AuditEntry, AuditId>, Corrupt> {
-    let limit = look.limit as usize;
+    let limit = cursor.limit as usize;
     let next = if rows.len() > limit {
         rows.truncate(limit);
-        rows.last().map(|entry| entry.id).or(look.before)
-    } else if window.rows >= LOOKED_AT {
+        rows.last().map(|entry| entry.id).or(cursor.before)
+    } else if window.rows >= ROWS_PER_PAGE {
         window.oldest.map(audit_id).transpose()?
     } else {
         None

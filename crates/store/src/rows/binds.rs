@@ -1,4 +1,4 @@
-//! Rows of binds: what a node has of a carrier, and what follows from that.
+//! Rows of binds and pools.
 
 use domain::delivery::sharing::fair_share;
 use domain::ids::PoolId;
@@ -6,12 +6,12 @@ use domain::ports::{BindShare, PoolCursor, RoutePool};
 
 use super::{Corrupt, SqlRow};
 
-/// `queue.owner` of messages in a route pool: below the numbers for nobody and for carriers.
+/// `queue.owner` of messages in a pool: lower than the numbers for no owner and for carriers.
 pub(crate) fn pool_owner(pool: PoolId) -> i64 {
     -1 - pool.as_i64()
 }
 
-/// The pool that an owner is, if it is one.
+/// The pool of this owner, if it is a pool.
 pub(crate) fn pool_of(owner: i64) -> Option<PoolId> {
     PoolId::from_i64(owner.checked_neg()? - 1)
 }
@@ -19,22 +19,22 @@ pub(crate) fn pool_of(owner: i64) -> Option<PoolId> {
 /// `queue.owner` of a row that could not be read.
 pub(crate) const SET_ASIDE: i64 = -i64::MAX;
 
-/// What `pool.carrier` begins with where the pool is that of a route. No carrier's name has it, nor the separator.
+/// The first character of `pool.carrier` for a route pool. Names of carriers contain neither it nor the separator.
 const ROUTE: char = '=';
 const SEPARATOR: &str = ",";
 
-/// `pool.carrier` of a route's pool.
+/// `pool.carrier` of a route pool.
 pub(crate) fn route_text(carriers: &[String]) -> String {
     format!("{ROUTE}{}", carriers.join(SEPARATOR))
 }
 
-/// The carriers of a route's pool; `None` for the pool of a carrier.
+/// The carriers of a route pool; `None` for a carrier pool.
 pub(crate) fn route_of(text: &str) -> Option<Vec<String>> {
     let names = text.strip_prefix(ROUTE)?.split(SEPARATOR);
     Some(names.map(str::to_owned).collect())
 }
 
-/// The pool of a route, if this row is one.
+/// The route pool of this row; `None` for a carrier pool.
 pub(crate) fn route_pool(id: i64, text: &str) -> Result<Option<RoutePool>, Corrupt> {
     let id = PoolId::from_i64(id).ok_or(Corrupt("pool"))?;
     Ok(route_of(text).map(|carriers| RoutePool { id, carriers }))
@@ -45,11 +45,11 @@ pub(crate) fn cursor(lane: i16, due_us: i64, id: i64) -> Result<PoolCursor, Corr
     Ok((lane, super::timestamp(due_us)?, super::message_id(id)?))
 }
 
-/// The columns of what a node has of a carrier.
+/// The columns of a node's share of a carrier.
 pub(crate) struct ShareColumns {
-    /// How many nodes that live wish for binds of it.
-    pub(crate) wishers: i64,
-    /// How many of them come before this one.
+    /// How many living nodes want binds of this carrier.
+    pub(crate) demanding_nodes: i64,
+    /// How many of them have a lower ID than this node.
     pub(crate) before: i64,
     pub(crate) held: i64,
     pub(crate) surplus: i64,
@@ -61,7 +61,7 @@ impl ShareColumns {
     /// The columns from `first` on.
     pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
         Ok(Self {
-            wishers: row.column(first)?,
+            demanding_nodes: row.column(first)?,
             before: row.column(first + 1)?,
             held: row.column(first + 2)?,
             surplus: row.column(first + 3)?,
@@ -75,7 +75,7 @@ impl ShareColumns {
         Ok(BindShare {
             held: binds(self.held)?,
             surplus: binds(self.surplus)?,
-            share: fair_share(total, nodes(self.before)?, nodes(self.wishers)?),
+            share: fair_share(total, nodes(self.before)?, nodes(self.demanding_nodes)?),
             pool: PoolId::from_i64(self.pool).ok_or(Corrupt("pool"))?,
             is_up_elsewhere: self.is_up_elsewhere,
         })
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_told_from_a_carrier() {
+    fn a_route_pool_differs_from_a_carrier_pool() {
         let names = |names: &[&str]| {
             names
                 .iter()

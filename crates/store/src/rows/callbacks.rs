@@ -15,15 +15,15 @@ use super::{Corrupt, SqlRow, account_id, message_id, micros, outcome, timestamp,
 
 /// `callback.state`: has a row in the queue.
 pub(crate) const WAITING: i16 = 0;
-/// `callback.state`: is tried no more until somebody asks for it.
+/// `callback.state`: not sent again until somebody replays it.
 pub(crate) const PARKED: i16 = 1;
 /// `callback.state`: was received.
 pub(crate) const DONE: i16 = 2;
 
-/// The columns that a callback's text comes from.
+/// The columns that the body of a callback is made of.
 #[derive(Debug)]
 pub(crate) struct TextColumns {
-    /// What is stored with the callback, or is a lookup's result.
+    /// The stored body of the callback, or the result of a lookup.
     pub(crate) payload: Option<String>,
     pub(crate) message_id: i64,
     pub(crate) status: Option<i16>,
@@ -96,7 +96,7 @@ fn tries(number: i32) -> Result<u32, Corrupt> {
     u32::try_from(number).map_err(|_| Corrupt("number of tries"))
 }
 
-/// `callback.state` and, for one that waits for another time, that.
+/// `callback.state`, and the due time of a callback that is sent later.
 pub(crate) fn next_columns(next: CallbackNext) -> (i16, Option<i64>) {
     match next {
         CallbackNext::Done => (DONE, None),
@@ -106,7 +106,7 @@ pub(crate) fn next_columns(next: CallbackNext) -> (i16, Option<i64>) {
     }
 }
 
-/// The owner in the queue of one that goes back into its receiver's queue.
+/// `callback_queue.owner` of a callback that returns to its receiver's queue.
 pub(crate) fn next_queue(next: CallbackNext) -> Option<i64> {
     match next {
         CallbackNext::Queued(receiver) => Some(queue_owner(receiver)),
@@ -114,12 +114,12 @@ pub(crate) fn next_queue(next: CallbackNext) -> Option<i64> {
     }
 }
 
-/// `callback_queue.owner` of what waits in a receiver's queue.
+/// `callback_queue.owner` of callbacks in a receiver's queue.
 pub(crate) const fn queue_owner(receiver: ReceiverId) -> i64 {
     -receiver.as_i64()
 }
 
-/// Reads back what [`queue_owner`] wrote.
+/// The receiver of this owner, the reverse of [`queue_owner`].
 pub(crate) fn receiver(owner: i64) -> Result<ReceiverId, Corrupt> {
     let receiver = owner.checked_neg().and_then(ReceiverId::from_i64);
     receiver.ok_or(Corrupt("receiver"))
@@ -133,7 +133,6 @@ pub(crate) fn held(id: i64, due_us: i64, attempt: i32) -> Result<HeldCallback, C
     })
 }
 
-/// A request to send callbacks again.
 pub(crate) fn replay_request(
     number: i64,
     account: Option<i64>,
@@ -146,7 +145,7 @@ pub(crate) fn replay_request(
     })
 }
 
-/// The columns of a try.
+/// The columns of an attempt.
 pub(crate) struct AttemptColumns {
     pub(crate) at_us: i64,
     pub(crate) status: Option<i32>,
@@ -198,7 +197,7 @@ pub(crate) struct RecordColumns {
 
 impl RecordColumns {
     pub(crate) fn record(self) -> Result<CallbackRecord, Corrupt> {
-        // A list shows also what cannot be read, and so cannot be sent.
+        // Lists also show callbacks whose rows are unreadable and cannot be sent.
         let kind = kind(self.kind).unwrap_or(CallbackKind::Report);
         Ok(CallbackRecord {
             id: callback_id(self.id)?,
@@ -235,7 +234,7 @@ fn state(number: i16, due_us: i64) -> Result<CallbackState, Corrupt> {
     }
 }
 
-/// A filter as statements take it: what is not given holds for every row.
+/// The parameters of a filter. A missing condition matches every row.
 pub(crate) struct FilterColumns {
     pub(crate) account_id: Option<i64>,
     pub(crate) first_id: i64,
@@ -259,10 +258,10 @@ impl FilterColumns {
     }
 }
 
-/// How many rows one step of a replay looks at, and locks at most.
+/// How many rows one step of a replay reads and locks at most.
 pub(crate) const REPLAY_ROWS: i64 = 1_000;
 
-/// Where a replay goes on after a step that looked at so many rows, the last of which is given.
+/// Where a replay continues after a step that read `rows` rows up to `last`.
 pub(crate) fn replay_next(
     from: ReplayCursor,
     rows: i64,
@@ -277,23 +276,24 @@ pub(crate) fn replay_next(
     }
 }
 
-/// How many callbacks one look checks.
+/// How many callbacks one page of a search checks.
 pub(crate) const ROWS: usize = 2_000;
-/// Up to so many callbacks that wait are sorted by their IDs. When there are more, the newest callbacks nearly all do.
+/// Up to this many waiting callbacks are sorted by ID. If there are more, nearly all of the newest callbacks are
+/// waiting.
 pub(crate) const OPEN: usize = 5_000;
 
-/// The callbacks that one look checks, the newest first.
+/// The callbacks that one page of a search checks, the newest first.
 pub(crate) struct Window {
     pub(crate) ids: Vec<i64>,
-    /// Where the next look starts when all of them were checked.
+    /// The cursor of the next page if all of them were checked.
     next: Option<i64>,
     with_done: bool,
 }
 
 impl Window {
-    /// Of those that wait, all; of those that are parked, the newest.
+    /// All waiting callbacks, and the newest parked ones.
     pub(crate) fn from_open(open: Vec<i64>, parked: Vec<i64>) -> Self {
-        // Beyond the last that was listed there may be more that are parked.
+        // More parked callbacks may follow the last one listed.
         let last = (parked.len() == ROWS)
             .then(|| parked.last().copied())
             .flatten();
@@ -311,7 +311,7 @@ impl Window {
         }
     }
 
-    /// Of all that there are, the newest.
+    /// The newest callbacks in any state.
     pub(crate) fn from_all(ids: Vec<i64>, with_done: bool) -> Self {
         let next = (ids.len() == ROWS).then(|| ids.last().copied()).flatten();
         Self {
@@ -321,13 +321,13 @@ impl Window {
         }
     }
 
-    /// Whether a callback of the window is asked for.
-    pub(crate) fn wants(&self, record: &CallbackRecord) -> bool {
+    /// Whether the search includes this callback.
+    pub(crate) fn includes(&self, record: &CallbackRecord) -> bool {
         self.with_done || record.state != CallbackState::Done
     }
 
-    /// What was found, when the look stopped at an ID or after all of them.
-    pub(crate) fn found(
+    /// The page. `stopped` is the last ID checked if the page was full before all of them were checked.
+    pub(crate) fn page(
         &self,
         records: Vec<CallbackRecord>,
         stopped: Option<i64>,

@@ -4,7 +4,7 @@ use domain::ports::{CarrierState, CarrierStatus, Health, NodeCarrierStatus};
 
 use super::{Corrupt, SqlRow, node_id, timestamp, utf8};
 
-/// The columns of a note.
+/// The columns of a carrier's state.
 pub(crate) struct CarrierColumns {
     pub(crate) node: i64,
     pub(crate) name: String,
@@ -40,7 +40,7 @@ impl CarrierColumns {
         })
     }
 
-    pub(crate) fn seen(self) -> Result<NodeCarrierStatus, Corrupt> {
+    pub(crate) fn status(self) -> Result<NodeCarrierStatus, Corrupt> {
         let state = CarrierState {
             health: Health::from_name(&self.health).ok_or(Corrupt("health of a carrier"))?,
             links_up: count(self.links_up)?,
@@ -51,7 +51,7 @@ impl CarrierColumns {
         Ok(NodeCarrierStatus {
             node: node_id(self.node)?,
             at: timestamp(self.at_us)?,
-            note: CarrierStatus {
+            status: CarrierStatus {
                 name: self.name,
                 kind: self.kind,
                 state,

@@ -1,4 +1,4 @@
-//! Rows of sending: messages, ends of messages, parts in transit.
+//! Rows of sending: queued messages, ended messages, parts in transit.
 
 use domain::delivery::{Claim, QueuedMessage, SendResult, Settlement};
 use domain::ids::{AccountId, MessageId, PoolId};
@@ -31,7 +31,7 @@ pub(crate) struct QueuedMessageColumns {
     pub(crate) due_us: i64,
     pub(crate) attempt: i32,
     pub(crate) tries: i32,
-    /// Whose it was before.
+    /// The owner before the claim.
     pub(crate) owner: i64,
     pub(crate) unknown_tries: i16,
 }
@@ -65,26 +65,26 @@ pub(crate) struct PoolRange {
     pub(crate) pool: PoolId,
     pub(crate) owner: i64,
     pub(crate) lane: i16,
-    /// The most rows to claim; not 0.
-    pub(crate) most: u32,
-    /// Accounts after this one come first.
+    /// The maximum number of rows to claim; not 0.
+    pub(crate) limit: u32,
+    /// The claim starts with the accounts after this one.
     pub(crate) after: i64,
 }
 
-/// The most accounts that one claim serves in a lane of a pool.
+/// The maximum number of accounts that one claim serves in a lane of a pool.
 pub(crate) const ACCOUNTS: u32 = 64;
 
 /// The ranges of pools that a claim reads, the most urgent lane first.
 pub(crate) fn pool_ranges(pools: &[PoolClaim]) -> Vec<PoolRange> {
     let mut ranges = Vec::with_capacity(pools.len());
-    for (lane, place) in Priority::ALL.map(Priority::lane).into_iter().zip(0..) {
-        let wanted = pools.iter().filter(|claim| claim.limits[place] > 0);
+    for (lane, index) in Priority::ALL.map(Priority::lane).into_iter().zip(0..) {
+        let wanted = pools.iter().filter(|claim| claim.limits[index] > 0);
         ranges.extend(wanted.map(|claim| PoolRange {
             pool: claim.pool,
             owner: pool_owner(claim.pool),
             lane,
-            most: claim.limits[place],
-            after: claim.after[place].map_or(-1, AccountId::as_i64),
+            limit: claim.limits[index],
+            after: claim.after[index].map_or(-1, AccountId::as_i64),
         }));
     }
     ranges
@@ -117,7 +117,7 @@ impl ClaimedColumns {
     }
 }
 
-/// The lanes that a list of held rows reads, each from behind a due time and an ID.
+/// The lanes that a list of held rows reads, and the due time and ID after which each starts.
 pub(crate) fn lanes_after(after: Option<&ClaimedRow>) -> impl Iterator<Item = (i16, i64, i64)> {
     let after = after.map(ClaimedColumns::from_row);
     let (first, due_us, id) = after.map_or((i16::MIN, i64::MIN, i64::MIN), |row| {
@@ -133,7 +133,7 @@ pub(crate) fn lanes_after(after: Option<&ClaimedRow>) -> impl Iterator<Item = (i
     })
 }
 
-/// Reads how a text is coded and split.
+/// Reads the coding and the number of parts.
 pub(crate) fn shape(coding: i16, parts: i16) -> Result<Shape, Corrupt> {
     let coding = u8::try_from(coding).ok().and_then(Coding::from_number);
     Ok(Shape {
@@ -142,7 +142,7 @@ pub(crate) fn shape(coding: i16, parts: i16) -> Result<Shape, Corrupt> {
     })
 }
 
-/// Reads the right to work on a row.
+/// Reads a claim.
 pub(crate) fn claim(due_us: i64, attempt: i32) -> Result<Claim, Corrupt> {
     Ok(Claim {
         due_at: timestamp(due_us)?,
@@ -150,7 +150,7 @@ pub(crate) fn claim(due_us: i64, attempt: i32) -> Result<Claim, Corrupt> {
     })
 }
 
-/// A claim's number as both databases keep it. One that never was given out fits no row.
+/// `queue.attempt` of a claim. A number that is too large matches no row.
 pub(crate) fn attempt(claim: &Claim) -> i32 {
     i32::try_from(claim.attempt).unwrap_or(i32::MAX)
 }
@@ -167,7 +167,7 @@ fn from(text: &str) -> Result<Option<Originator>, Corrupt> {
     from.map(Some).map_err(|_| Corrupt("originator"))
 }
 
-/// Reads what a Viber message has besides its text.
+/// Reads the button and the image of a Viber message.
 pub(crate) fn interactive(json: Option<&[u8]>) -> Result<Option<Interactive>, Corrupt> {
     let read = json.map(Interactive::from_json).transpose();
     read.map_err(|_| Corrupt("interactive part"))
@@ -205,13 +205,13 @@ pub(crate) enum Move<'a> {
         taken: Option<(&'a str, Vec<&'a str>)>,
     },
     /// It is removed: the message has ended.
-    Out(Over<'a>),
+    Remove(Ending<'a>),
 }
 
 /// `queue.account_id` of rows outside of pools.
 pub(crate) const NO_ACCOUNT: i64 = 0;
 /// How a message ends when its attempt is settled.
-pub(crate) struct Over<'a> {
+pub(crate) struct Ending<'a> {
     pub(crate) outcome: Outcome,
     /// The answer for the caller of a lookup.
     pub(crate) report: Option<&'a str>,
@@ -219,7 +219,7 @@ pub(crate) struct Over<'a> {
     pub(crate) taken: Option<(&'a str, Vec<&'a str>)>,
 }
 
-impl<'a> Over<'a> {
+impl<'a> Ending<'a> {
     fn new(outcome: Outcome, report: Option<&'a str>) -> Self {
         Self {
             outcome,
@@ -233,7 +233,7 @@ impl<'a> Over<'a> {
             (Some((_, references)), _) => {
                 TakenParts::Only(u16::try_from(references.len()).unwrap_or(u16::MAX))
             }
-            // What nobody took has no answer, either.
+            // A carrier that answers took the whole message.
             (None, Some(_)) => TakenParts::All,
             (None, None) => TakenParts::Only(0),
         }
@@ -242,7 +242,7 @@ impl<'a> Over<'a> {
 
 /// A receipt is compared with at most this many parts with its reference, the newest ones. Older parts get no receipt,
 /// and their messages end when they expire.
-pub(crate) const USES: i32 = 33;
+pub(crate) const MAX_USES: i32 = 33;
 
 /// `early_receipt.tail` of a receipt that does not tell the recipient.
 pub(crate) const NO_TAIL: i32 = -1;
@@ -277,7 +277,7 @@ impl<'a> Move<'a> {
             },
             SendResult::Later(time) | SendResult::Unknown(time) => wait(*time, 0),
             SendResult::Retry(time) => wait(*time, 1),
-            // It keeps its position among what is due.
+            // It keeps its due time, and so its position in the queue.
             SendResult::Pooled { pool, account } => Self::To {
                 owner: pool_owner(*pool),
                 lane,
@@ -287,23 +287,23 @@ impl<'a> Move<'a> {
                 pool_expires_us: Some(micros(settlement.expires_at)),
                 taken: None,
             },
-            SendResult::Over(outcome) => Self::Out(Over::new(*outcome, None)),
+            SendResult::Over(outcome) => Self::Remove(Ending::new(*outcome, None)),
             SendResult::Answered { outcome, report } => {
-                Self::Out(Over::new(*outcome, Some(report)))
+                Self::Remove(Ending::new(*outcome, Some(report)))
             }
             SendResult::PartlyTaken {
                 carrier,
                 references,
                 outcome,
-            } => Self::Out(Over {
+            } => Self::Remove(Ending {
                 taken: Some((carrier, distinct(references))),
-                ..Over::new(*outcome, None)
+                ..Ending::new(*outcome, None)
             }),
         }
     }
 }
 
-/// How a message ends whose time is over: one that no carrier took was not delivered.
+/// The outcome of an expired message.
 pub(crate) const fn expired(taken: bool) -> Outcome {
     if taken {
         Outcome::Expired
@@ -312,7 +312,7 @@ pub(crate) const fn expired(taken: bool) -> Outcome {
     }
 }
 
-/// A carrier that gives two parts the same name will report on both at once.
+/// The references without duplicates: a carrier that gives two parts the same reference sends one receipt for both.
 fn distinct(references: &[String]) -> Vec<&str> {
     let mut distinct = Vec::with_capacity(references.len());
     for reference in references {
@@ -323,7 +323,7 @@ fn distinct(references: &[String]) -> Vec<&str> {
     distinct
 }
 
-/// A message that has come to its end, as it is read from the database; made a domain type off the writing thread.
+/// The columns of an ended message. They become a domain type outside of the writer thread.
 #[derive(Debug)]
 pub(crate) struct EndedColumns {
     pub(crate) id: i64,
@@ -339,7 +339,7 @@ impl EndedColumns {
     }
 }
 
-/// [`Settled`], as it is read from the database.
+/// The columns of [`Settled`].
 #[derive(Debug)]
 pub(crate) enum SettledColumns {
     Stored,
@@ -357,7 +357,7 @@ impl SettledColumns {
     }
 }
 
-/// [`Matched`], as it is read from the database.
+/// The columns of [`Matched`].
 #[derive(Debug)]
 pub(crate) enum MatchedColumns {
     Ended(EndedColumns),
@@ -377,7 +377,7 @@ impl MatchedColumns {
     }
 }
 
-/// The columns of a part that a carrier has.
+/// The columns of a part in transit.
 pub(crate) struct TransitColumns {
     pub(crate) reference: Vec<u8>,
     pub(crate) recipient: i64,
@@ -402,7 +402,7 @@ impl TransitColumns {
     }
 }
 
-/// The columns of a message that reached a simulated handset.
+/// The columns of a message on a simulated handset.
 pub(crate) struct InboxColumns {
     pub(crate) originator: String,
     pub(crate) body: Vec<u8>,
@@ -441,7 +441,7 @@ pub(crate) fn code_text(keys: &KeyRing, to: &Msisdn, encrypted: &[u8]) -> Result
     })
 }
 
-/// What pruning reads of a message, in the order of IDs.
+/// The columns of a message that retention reads, in the order of IDs.
 pub(crate) struct PruneColumns {
     pub(crate) id: i64,
     pub(crate) accepted_us: i64,
@@ -465,20 +465,20 @@ impl PruneColumns {
         self.accepted_us > before_us
     }
 
-    /// Whether it may go.
+    /// Whether the message may be deleted.
     pub(crate) fn is_over(&self, before_us: i64) -> bool {
         self.final_us.is_some_and(|at| at <= before_us) && !self.has_waiting_report
     }
 }
 
-/// The report's text for a message that ended.
+/// The body of the delivery report of an ended message.
 pub(crate) fn payload(id: i64, outcome: Outcome, network: Option<i32>) -> Result<String, Corrupt> {
     let id: MessageId = message_id(id)?;
     let network = super::billing::network(network)?;
     Ok(domain::delivery::report_payload(id, outcome, network))
 }
 
-/// What a report says that its message was seen.
+/// The body of the report that a message was seen.
 pub(crate) fn seen_payload(id: i64, network: Option<i32>) -> Result<String, Corrupt> {
     let network = super::billing::network(network)?;
     Ok(domain::delivery::seen_payload(message_id(id)?, network))

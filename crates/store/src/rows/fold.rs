@@ -61,7 +61,7 @@ pub(crate) fn day_start_us(at_us: i64) -> i64 {
 /// How far the ledger of one account is folded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FoldCursor {
-    /// Reading goes on behind this entry: more of the last day may follow, and is folded into the same entries.
+    /// Reading continues after this entry: more of the last day may follow, and is folded into the same entries.
     pub(crate) after: i64,
     /// Everything up to this entry is folded.
     pub(crate) done: i64,
@@ -93,14 +93,14 @@ impl Folding {
         cursor.unwrap_or_default()
     }
 
-    /// Notes how far an account is, and goes on with it. A step that folded nothing leaves the account to the next round.
-    pub(crate) fn note(&self, account: i64, cursor: FoldCursor) {
+    /// Stores the progress of an account and continues with it. If the step folded nothing, the next account follows.
+    pub(crate) fn set_cursor(&self, account: i64, cursor: FoldCursor) {
         let mut state = self.lock();
         let before = state.cursors.insert(account, cursor).unwrap_or_default();
         state.next = account + i64::from(before.done >= cursor.done);
     }
 
-    /// None of these accounts has anything to fold: goes on behind them, and says whether more may follow.
+    /// Skips these accounts, which have nothing to fold. Returns whether more accounts may follow.
     pub(crate) fn skip(&self, accounts: &[i64]) -> bool {
         let is_last = accounts.len() < ACCOUNTS as usize;
         let next = accounts.last().filter(|_| !is_last).map(|last| last + 1);
@@ -109,17 +109,17 @@ impl Folding {
     }
 }
 
-/// What folding changes.
+/// The changes that fold some entries.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Folded {
     /// The entries that replace those of a day, under some of their IDs.
     pub(crate) changed: Vec<FoldEntry>,
-    /// The IDs of entries that are in the sums now.
-    pub(crate) gone: Vec<i64>,
+    /// The IDs of entries that were added to the sums, to be deleted.
+    pub(crate) removed: Vec<i64>,
     pub(crate) cursor: FoldCursor,
 }
 
-/// Folds consecutive entries of one account, in the order of their IDs, up to the first that is not before a time.
+/// Folds consecutive entries of one account, in the order of their IDs, up to the first one at `before_us` or later.
 pub(crate) fn fold(entries: &[FoldEntry], before_us: i64, cursor: FoldCursor) -> Folded {
     let young = entries.iter().position(|entry| entry.at_us >= before_us);
     let entries = &entries[..young.unwrap_or(entries.len())];
@@ -153,13 +153,13 @@ fn fold_run(run: &[FoldEntry], folded: &mut Folded) {
     if sums.len() == run.len() {
         return;
     }
-    let (gone, kept) = run.split_at(run.len() - sums.len());
+    let (removed, kept) = run.split_at(run.len() - sums.len());
     for (sum, kept) in sums.iter_mut().zip(kept) {
         balance_micros += sum.amount_micros;
         sum.id = kept.id;
         sum.balance_micros = balance_micros;
     }
-    folded.gone.extend(gone.iter().map(|entry| entry.id));
+    folded.removed.extend(removed.iter().map(|entry| entry.id));
     folded.changed.extend(sums);
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// Entries of kinds and amounts, some of each day.
+    /// A ledger with these days, kinds and amounts.
     fn ledger(steps: &[(i64, i16, i64)]) -> Vec<FoldEntry> {
         let mut balance_micros = 0;
         let entry = |(id, &(day, kind, amount)): (i64, &(i64, i16, i64))| {
@@ -206,7 +206,7 @@ mod tests {
     fn apply(entries: &[FoldEntry], folded: &Folded) -> Vec<FoldEntry> {
         let stays = entries
             .iter()
-            .filter(|entry| !folded.gone.contains(&entry.id));
+            .filter(|entry| !folded.removed.contains(&entry.id));
         let changed = |id| folded.changed.iter().find(|changed| changed.id == id);
         stays
             .map(|entry| *changed(entry.id).unwrap_or(entry))
@@ -219,10 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_folded_from_the_first_young_entry_on() {
+    fn folding_stops_at_the_first_entry_that_is_too_young() {
         let entries = ledger(&[(1, 2, 5), (1, 2, 5), (4, 2, 5), (1, 2, 5)]);
         let folded = fold(&entries, 4 * DAY_US, FoldCursor::default());
-        assert_eq!(folded.gone, [1]);
+        assert_eq!(folded.removed, [1]);
         assert_eq!(folded.cursor, FoldCursor { after: 0, done: 2 });
         let folded = fold(&entries, DAY_US, FoldCursor::default());
         assert_eq!(folded, Folded::default());
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(left[2].balance_micros, entries[3].balance_micros);
     }
 
-    /// A charge and a refund of one day may stand in either order.
+    /// Without IDs: a charge and a refund of one day may be in either order.
     fn unordered(entries: &[FoldEntry]) -> Vec<(i64, i16, i64, i64)> {
         let short = |entry: &FoldEntry| {
             let day = entry.at_us.div_euclid(DAY_US);
@@ -278,9 +278,9 @@ mod tests {
     }
 
     proptest! {
-        /// In steps of any size: nothing is lost, what stays is as it was, and folding again changes nothing.
+        /// In steps of any size: sums and credits stay the same, and folding again changes nothing.
         #[test]
-        fn whatever_is_folded_adds_up(
+        fn folding_preserves_all_sums(
             steps in vec((0_i64..2, 1_i16..=3, 1_i64..100), 1..60),
             page in 3_usize..20,
         ) {
@@ -296,7 +296,7 @@ mod tests {
                 let rest = entries.iter().filter(|entry| entry.id > cursor.after);
                 let read: Vec<_> = rest.take(page).copied().collect();
                 let folded = fold(&read, i64::MAX, cursor);
-                prop_assert!(folded.cursor.done > cursor.done, "it goes on");
+                prop_assert!(folded.cursor.done > cursor.done, "each step advances");
                 entries = apply(&entries, &folded);
                 cursor = folded.cursor;
             }
@@ -314,9 +314,9 @@ mod tests {
             };
             prop_assert_eq!(credits(&entries), credits(&before));
             let whole = fold(&before, i64::MAX, FoldCursor::default());
-            prop_assert_eq!(unordered(&apply(&before, &whole)), unordered(&entries), "by steps as at once");
+            prop_assert_eq!(unordered(&apply(&before, &whole)), unordered(&entries), "in steps and at once");
             let again = fold(&entries, i64::MAX, FoldCursor::default());
-            prop_assert_eq!((again.changed, again.gone), (vec![], vec![]));
+            prop_assert_eq!((again.changed, again.removed), (vec![], vec![]));
         }
     }
 }

@@ -39,16 +39,16 @@ pub(crate) struct MatchColumns {
     pub(crate) channel: Option<i16>,
     pub(crate) originator: Option<String>,
     pub(crate) status: Option<i16>,
-    /// `message.state` of one without a status.
+    /// `message.state` of a message without a status.
     pub(crate) state: Option<i16>,
-    /// Whether a carrier has it.
+    /// Whether a carrier took it and has not reported on it.
     pub(crate) is_sent: Option<bool>,
     pub(crate) error: Option<i16>,
     pub(crate) since_us: i64,
     pub(crate) until_us: i64,
 }
 
-/// How much earlier a message may have been accepted than another of a lower ID, with room for clocks that differ.
+/// How much earlier a message may have been accepted than another with a lower ID, including differences of clocks.
 fn disorder_us() -> i64 {
     2 * super::duration_us(ID_BLOCK_LIFETIME)
 }
@@ -63,7 +63,7 @@ pub(crate) struct TimeSearch {
 }
 
 impl TimeSearch {
-    /// Between the lowest and the highest ID that there are.
+    /// Searches between the lowest and the highest ID.
     fn new(time_us: i64, first: i64, last: i64) -> Self {
         Self {
             time_us,
@@ -72,13 +72,13 @@ impl TimeSearch {
         }
     }
 
-    /// Where rows are certainly accepted at `until` or later, from `high` on.
+    /// Searches for the ID from which on (`high`) all rows were accepted at `until` or later.
     pub(crate) fn for_until(matching: &MatchColumns, first: i64, last: i64) -> Option<Self> {
         let given = matching.until_us < i64::MAX;
         given.then(|| Self::new(matching.until_us.saturating_add(disorder_us()), first, last))
     }
 
-    /// Where rows are certainly accepted before `since`, up to `low`.
+    /// Searches for the ID up to which (`low`) all rows were accepted before `since`.
     pub(crate) fn for_since(matching: &MatchColumns, first: i64, last: i64) -> Option<Self> {
         let given = matching.since_us > i64::MIN;
         given.then(|| Self::new(matching.since_us.saturating_sub(disorder_us()), first, last))
@@ -88,15 +88,15 @@ impl TimeSearch {
     pub(crate) fn probes(&self, count: i64) -> Vec<i64> {
         let width = self.high - self.low;
         let count = count.min(width - 1);
-        let place = |n: i64| {
+        let probe = |n: i64| {
             let step = i128::from(width) * i128::from(n) / i128::from(count + 1);
             self.low + i64::try_from(step).expect("less than the width")
         };
-        (1..=count).map(place).collect()
+        (1..=count).map(probe).collect()
     }
 
     /// Narrows the search by the first row at or after a probe: its ID, and when it was accepted.
-    pub(crate) fn note(&mut self, probe: i64, found: Option<(i64, i64)>) {
+    pub(crate) fn narrow(&mut self, probe: i64, found: Option<(i64, i64)>) {
         match found {
             Some((id, accepted_us)) if id < self.high && accepted_us < self.time_us => {
                 self.low = self.low.max(id);
@@ -140,7 +140,7 @@ impl IndexColumns {
     }
 }
 
-/// A sender as rows have it: a number with its plus, whether or not it was asked for with one.
+/// An originator as it is stored: a number with its plus sign, even if the filter has none.
 fn shown_originator(text: &str) -> String {
     match Originator::parse_approved(text) {
         Ok(parsed) => originator(Some(&parsed)).into_owned(),
@@ -148,7 +148,7 @@ fn shown_originator(text: &str) -> String {
     }
 }
 
-/// `message.status`, else `message.state` and whether a carrier has it.
+/// The columns of a state: `message.status`, or `message.state` and whether a carrier took the message.
 fn state_columns(state: StateName) -> (Option<i16>, Option<i16>, Option<bool>) {
     match state {
         StateName::Scheduled => (None, Some(SCHEDULED), None),
@@ -227,7 +227,7 @@ impl QueueRowColumns {
 
 /// Rows of other tables that belong to a message.
 pub(crate) struct RelatedRows {
-    pub(crate) place: Option<QueueRowColumns>,
+    pub(crate) queue_row: Option<QueueRowColumns>,
     pub(crate) parts: Vec<PartDetail>,
     pub(crate) callbacks: Vec<(CallbackRecord, Vec<CallbackAttempt>)>,
 }
@@ -249,12 +249,13 @@ impl DetailColumns {
     pub(crate) fn detail(
         self,
         summary: SummaryColumns,
-        belongings: RelatedRows,
+        related: RelatedRows,
     ) -> Result<MessageDetail, Corrupt> {
-        let place = belongings.place;
-        let attempt = |place: QueueRowColumns| u32::try_from(place.attempt);
-        let waiting =
-            place.filter(|place| place.owner == super::NOBODY || pool_of(place.owner).is_some());
+        let queue_row = related.queue_row;
+        let attempt = |queue_row: QueueRowColumns| u32::try_from(queue_row.attempt);
+        let waiting = queue_row.filter(|queue_row| {
+            queue_row.owner == super::NOBODY || pool_of(queue_row.owner).is_some()
+        });
         Ok(MessageDetail {
             shape: shape(self.coding, summary.message.parts)?,
             priority: priority(self.priority)?,
@@ -265,13 +266,15 @@ impl DetailColumns {
             scheduled_at: summary.message.scheduled_us.map(timestamp).transpose()?,
             expires_at: timestamp(self.expires_us)?,
             seen_at: self.seen_us.map(timestamp).transpose()?,
-            attempts: place
+            attempts: queue_row
                 .map(attempt)
                 .transpose()
                 .map_err(|_| Corrupt("attempt"))?,
-            due_at: waiting.map(|place| timestamp(place.due_us)).transpose()?,
-            parts: belongings.parts,
-            callbacks: belongings.callbacks,
+            due_at: waiting
+                .map(|queue_row| timestamp(queue_row.due_us))
+                .transpose()?,
+            parts: related.parts,
+            callbacks: related.callbacks,
             summary: summary.summary()?,
         })
     }
@@ -320,8 +323,8 @@ pub(crate) struct MessagePage {
 }
 
 impl MessagePage {
-    /// IDs start at 1, so no page follows that ID.
-    pub(crate) fn found(self) -> Result<Page<MessageSummary, MessageId>, Corrupt> {
+    /// IDs start at 1, so no page follows ID 1.
+    pub(crate) fn into_page(self) -> Result<Page<MessageSummary, MessageId>, Corrupt> {
         let rows = self.rows.into_iter().map(SummaryColumns::summary);
         let next = self.next.filter(|next| *next > 1).map(message_id);
         Ok(Page {

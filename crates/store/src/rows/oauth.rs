@@ -1,4 +1,4 @@
-//! Rows of clients, of what they ask for and of what they were granted.
+//! Rows of OAuth clients, authorization requests and grants.
 
 use domain::ids::GrantId;
 use domain::oauth::{
@@ -11,19 +11,19 @@ use domain::{Email, Permissions};
 use super::{Corrupt, SqlRow, account_id, timestamp, utf8};
 
 const SECOND_US: i64 = 1_000_000;
-/// Tokens that were given to clients are deleted so long after they expired, or after their grant was revoked.
-pub(crate) const KEPT_EXPIRED_US: i64 = 24 * 3600 * SECOND_US;
-/// Access tokens are deleted so long after they were revoked.
-pub(crate) const KEPT_REVOKED_US: i64 = 3600 * SECOND_US;
-/// Salts are deleted so long after their refresh token was used: longer than any repetition is answered.
-pub(crate) const KEPT_SALT_US: i64 = 60 * SECOND_US;
+/// Tokens of clients are deleted this long after they expired or their grant was revoked.
+pub(crate) const EXPIRED_RETENTION_US: i64 = 24 * 3600 * SECOND_US;
+/// Access tokens are deleted this long after they were revoked.
+pub(crate) const REVOKED_RETENTION_US: i64 = 3600 * SECOND_US;
+/// Salts are deleted this long after their refresh token was used. That is longer than the grace period for
+/// repetitions.
+pub(crate) const SALT_RETENTION_US: i64 = 60 * SECOND_US;
 
 /// Which grants of a person end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantsToEnd {
-    /// All of them.
     All,
-    /// Those for accounts that are no longer theirs.
+    /// Grants for accounts that the person no longer belongs to.
     OfLostAccounts,
 }
 
@@ -53,7 +53,7 @@ impl ClientColumns {
     }
 }
 
-/// A client's addresses, as both databases keep them.
+/// `oauth_client.redirects`.
 pub(crate) fn redirects(client: &ClientRecord) -> String {
     let texts: Vec<&str> = client.redirects.iter().map(RedirectUri::as_str).collect();
     texts.join(" ")

@@ -15,7 +15,7 @@ use super::{Corrupt, SqlRow, account_id, message_id, node_id, outcome, timestamp
 pub(crate) const SAMPLE: i64 = 1_000;
 /// How many held rows are read to find overdue ones.
 pub(crate) const HELD_ROWS: i64 = 20_000;
-/// Where counting stops, as statements take it.
+/// The limit of counting, as a parameter.
 pub(crate) const MOST: i64 = Counted::MOST as i64;
 
 fn counted(number: i64) -> Result<Counted, Corrupt> {
@@ -29,7 +29,7 @@ pub(crate) struct NodeColumns {
     pub(crate) alive_until_us: i64,
     pub(crate) is_dead: bool,
     pub(crate) holds: i64,
-    /// `None` with all that follows for a program that is older than these columns.
+    /// `None`, like the following columns, for a program that is too old to know them.
     pub(crate) started_us: Option<i64>,
     pub(crate) schema_level: Option<i64>,
     pub(crate) works: bool,
@@ -59,7 +59,7 @@ impl NodeColumns {
 
     pub(crate) fn node(self) -> Result<NodeStatus, Corrupt> {
         let roles = self.roles.unwrap_or_default();
-        let card = NodeInfo {
+        let info = NodeInfo {
             roles: roles.split(',').map(str::to_owned).collect(),
             works: self.works,
             version: self.version.unwrap_or_default(),
@@ -68,7 +68,7 @@ impl NodeColumns {
         };
         let facts = match (self.started_us, self.schema_level) {
             (Some(started_us), Some(level)) => Some(NodeFacts {
-                card,
+                info,
                 schema: u32::try_from(level).map_err(|_| Corrupt("version of the schema"))?,
                 started_at: timestamp(started_us)?,
             }),
@@ -85,7 +85,7 @@ impl NodeColumns {
 }
 
 /// The answer to a heartbeat: whether the node is known, and the oldest program that may still work.
-pub(crate) fn renew_heartbeat(
+pub(crate) fn heartbeat_result(
     is_known: bool,
     oldest: Option<i64>,
     known: i64,
@@ -101,7 +101,7 @@ pub(crate) fn renew_heartbeat(
     }
 }
 
-/// The columns of a queue: which, the lane of messages that wait, how much, since or until when.
+/// The columns of a queue: its number, its lane, the number of rows, and the time of the first one.
 pub(crate) struct DepthColumns {
     pub(crate) queue: i16,
     pub(crate) lane: i16,
@@ -119,7 +119,7 @@ impl DepthColumns {
         })
     }
 
-    /// The numbers are those that the statements of both databases give.
+    /// The statements of both databases return these numbers.
     pub(crate) fn depth(&self) -> Result<QueueDepth, Corrupt> {
         let queue = match self.queue {
             0 => Queue::Due(priority(self.lane)?),
@@ -140,7 +140,7 @@ impl DepthColumns {
     }
 }
 
-/// The columns of a message that should have gone on.
+/// The columns of an overdue message.
 pub(crate) struct OverdueColumns {
     pub(crate) id: i64,
     pub(crate) account_id: i64,
@@ -172,7 +172,7 @@ impl OverdueColumns {
     }
 }
 
-/// The columns of a receipt that fits nothing.
+/// The columns of an unmatched receipt.
 pub(crate) struct UnmatchedColumns {
     pub(crate) carrier: String,
     pub(crate) reference: Vec<u8>,
@@ -205,13 +205,13 @@ impl UnmatchedColumns {
     }
 }
 
-/// The columns of a report that waits or is parked, the newest first.
+/// The columns of a callback that waits or is parked.
 pub(crate) struct WaitingColumns {
     pub(crate) url: Vec<u8>,
     pub(crate) state: i16,
     pub(crate) created_us: i64,
     pub(crate) reason: Option<Vec<u8>>,
-    /// How many it stands for: the first of a receiver's queue stands for all of them.
+    /// How many callbacks this row represents: the first one of a receiver's queue represents all of them.
     pub(crate) count: i64,
 }
 
@@ -253,7 +253,7 @@ impl DatabaseColumns {
     }
 }
 
-/// Adds reports up by the hosts that receive them, those with the most first.
+/// Counts callbacks by receiving host, the hosts with the most callbacks first.
 pub(crate) fn receivers(reports: Vec<WaitingColumns>) -> Result<Vec<Receiver>, Corrupt> {
     let mut hosts: BTreeMap<String, Receiver> = BTreeMap::new();
     for report in reports {
@@ -287,12 +287,12 @@ pub(crate) fn receivers(reports: Vec<WaitingColumns>) -> Result<Vec<Receiver>, C
     Ok(receivers)
 }
 
-/// The part of an address before its path, and that without its scheme.
+/// The URL up to its path, with and without the scheme.
 fn host_of(url: &str) -> (String, String) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let end = url[start..]
         .find(['/', '?', '#', '\\'])
         .map_or(url.len(), |at| start + at);
-    let small = |text: &str| text.to_ascii_lowercase();
-    (small(&url[..end]), small(&url[start..end]))
+    let lower = |text: &str| text.to_ascii_lowercase();
+    (lower(&url[..end]), lower(&url[start..end]))
 }

@@ -9,7 +9,7 @@ pub(crate) fn before(key: Option<u64>) -> i64 {
 }
 
 /// A page and the cursor of the next one. A page that is not full is the last.
-pub(crate) fn found<T, I>(rows: Vec<T>, limit: u32, key: impl Fn(&T) -> I) -> Page<T, I> {
+pub(crate) fn page<T, I>(rows: Vec<T>, limit: u32, key: impl Fn(&T) -> I) -> Page<T, I> {
     let is_full = u32::try_from(rows.len()).is_ok_and(|count| count >= limit);
     let next = rows.last().filter(|_| is_full).map(key);
     Page { rows, next }

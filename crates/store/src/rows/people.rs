@@ -1,6 +1,6 @@
 //! Rows of people, invitations and sessions.
 
-use domain::access::tries::Tries;
+use domain::access::attempts::Attempts;
 use domain::ids::{AccountId, PersonId};
 use domain::person::Membership;
 use domain::person::{
@@ -12,7 +12,7 @@ use domain::ports::{
 use domain::{KeyRing, TokenHash};
 
 use super::{Corrupt, SqlRow, account_id, timestamp};
-use crate::encrypted::{self, totp_place};
+use crate::encrypted::{self, totp_context};
 
 /// The columns of a person, in the order in which both databases select them.
 pub(crate) struct PersonColumns {
@@ -41,7 +41,7 @@ impl PersonColumns {
         })
     }
 
-    /// With the columns of the password and of whether there is a second factor, which follow.
+    /// With the next columns: the password, and whether the person has a second factor.
     pub(crate) fn credentials(
         self,
         password: String,
@@ -54,7 +54,7 @@ impl PersonColumns {
         })
     }
 
-    /// With the columns that lists show besides, which follow.
+    /// With the next columns, which lists show.
     pub(crate) fn record(
         self,
         created_us: i64,
@@ -116,7 +116,7 @@ impl InvitationColumns {
         })
     }
 
-    /// The role is kept for both purposes, so that the column is never empty.
+    /// A role is stored for both purposes, so that the column is never empty.
     pub(crate) fn from_invitation(invitation: &Invitation) -> Self {
         let (person_id, role, account_id) = match invitation.purpose {
             Purpose::Join { role, account } => (None, role, account.map(AccountId::as_i64)),
@@ -130,7 +130,7 @@ impl InvitationColumns {
         }
     }
 
-    /// With the columns of the account that it is about and of its end, which follow.
+    /// With the next columns: the account concerned, and the expiry.
     pub(crate) fn record(
         self,
         account: Option<i64>,
@@ -158,7 +158,7 @@ impl InvitationColumns {
     }
 }
 
-/// A session: its owner, which is the account of a link or a person, and when it was last used.
+/// A session of a person, or of the account of a sign-in link.
 pub(crate) fn open_session(
     link_account: Option<i64>,
     person: Option<PersonColumns>,
@@ -242,8 +242,8 @@ impl FactorColumns {
     }
 }
 
-/// What is half open: the columns of a person, their secret and the last step.
-pub(crate) fn half_open(
+/// A pending sign-in.
+pub(crate) fn pending_sign_in(
     keys: &KeyRing,
     person: PersonColumns,
     secret: &[u8],
@@ -258,25 +258,25 @@ pub(crate) fn half_open(
 }
 
 fn totp(keys: &KeyRing, person: i64, value: &[u8]) -> Result<TotpSecret, Corrupt> {
-    let bytes = encrypted::decrypt(keys, &totp_place(person), value)?;
+    let bytes = encrypted::decrypt(keys, &totp_context(person), value)?;
     let bytes = bytes.try_into().map_err(|_| Corrupt("second factor"))?;
     Ok(TotpSecret::new(bytes))
 }
 
-/// A TOTP key as both databases keep it.
+/// The stored form of a TOTP key.
 pub(crate) fn encrypted_totp(keys: &KeyRing, person: PersonId, secret: &TotpSecret) -> Vec<u8> {
-    let place = totp_place(person.as_i64());
-    encrypted::encrypt(keys, &place, secret.as_bytes())
+    let context = totp_context(person.as_i64());
+    encrypted::encrypt(keys, &context, secret.as_bytes())
 }
 
-/// The address of a device, as both databases keep it.
+/// The stored form of a device's address.
 pub(crate) fn address(device: &Device) -> Option<String> {
     device.address.map(|address| address.to_string())
 }
 
-/// The columns of tries that count.
-pub(crate) fn tries(count: i64, since_us: i64) -> Result<Tries, Corrupt> {
-    Ok(Tries {
+/// The columns of counted attempts.
+pub(crate) fn tries(count: i64, since_us: i64) -> Result<Attempts, Corrupt> {
+    Ok(Attempts {
         count: u32::try_from(count).map_err(|_| Corrupt("tries"))?,
         since: timestamp(since_us)?,
     })

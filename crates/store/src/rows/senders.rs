@@ -1,4 +1,4 @@
-//! Rows of senders, and what both databases decide by them.
+//! Rows of sender IDs, and decisions that both databases make with them.
 
 use domain::ids::SenderId;
 use domain::ports::{Confirmed, NewSender, Registered};
@@ -34,7 +34,7 @@ pub(crate) struct PinColumns {
     pub(crate) tries: i32,
 }
 
-/// A sender as a transaction sees it.
+/// A sender ID within a transaction.
 pub(crate) struct Sender {
     pub(crate) record: SenderRecord,
     pin: Option<PinOut>,
@@ -113,8 +113,8 @@ impl PinColumns {
 }
 
 impl Sender {
-    /// What a registration meets that finds this live sender of its name.
-    pub(crate) fn meet(&self, new: &NewSender) -> Registered {
+    /// The result of registering a name that already has this active sender ID.
+    pub(crate) fn register_again(&self, new: &NewSender) -> Registered {
         let (id, state) = (self.record.id, self.record.state);
         if state != SenderState::AwaitingConfirmation || new.pin.is_none() {
             return Registered::Exists(id, state);
@@ -128,19 +128,19 @@ impl Sender {
         }
     }
 
-    /// What a guess is; whoever asks stores one try more where it was judged.
+    /// Checks a guess. The caller counts a wrong one.
     pub(crate) fn judge(&self, guess: Pin, now: Timestamp) -> Confirmed {
         let state = self.record.state;
         match (state.after(Step::Confirm), self.pin) {
             (Err(_), _) => Confirmed::NotWaiting(state),
             (Ok(_), Some(pin)) => Confirmed::Judged(pin.judge(guess, now)),
-            // It could not be sent.
+            // The PIN could not be sent.
             (Ok(_), None) => Confirmed::Judged(Judgement::Expired),
         }
     }
 }
 
-/// `sender.state` and, for a number, until when its PIN is good.
+/// `sender.state`, and the expiry of the PIN of a number.
 pub(crate) fn first_columns(new: &NewSender) -> (i16, Option<i64>) {
     match new.pin {
         Some(_) => (
@@ -151,8 +151,8 @@ pub(crate) fn first_columns(new: &NewSender) -> (i16, Option<i64>) {
     }
 }
 
-/// Whether a guess used up a try. The right one uses up the PIN itself.
-pub(crate) fn is_try(confirmed: Confirmed) -> bool {
+/// Whether a guess uses up an attempt. The right guess uses up the PIN itself.
+pub(crate) fn is_wrong_guess(confirmed: Confirmed) -> bool {
     matches!(confirmed, Confirmed::Judged(Judgement::Wrong { .. }))
 }
 

@@ -1,7 +1,7 @@
 //! A sweep over a table that deletes old rows and leaves those that are still needed.
 
-/// Rows that a walk may leave behind and begin again at once.
-const FREE_ROWS: u64 = 10_000;
+/// A sweep that left fewer rows than this restarts at once.
+const ROWS_WITHOUT_PAUSE: u64 = 10_000;
 /// The pause after a sweep for each row that it left: rows that stay for long are read at most a hundred times a second
 /// on average, however many there are.
 const PAUSE_PER_ROW_US: i64 = 10_000;
@@ -17,7 +17,7 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// A walk over the IDs behind this one.
+    /// A sweep over the IDs after this one.
     pub(crate) fn from(after: i64) -> Self {
         Self {
             after,
@@ -29,27 +29,27 @@ impl Sweep {
         self.pauses_until_us > now_us
     }
 
-    /// Notes a row that was read.
+    /// Records a row that was read.
     pub(crate) fn pass(&mut self, id: i64, stays: bool) {
         self.after = id;
         self.kept += u64::from(stays);
     }
 
-    /// How many rows it has left behind so far.
+    /// How many rows it has left so far.
     pub(crate) fn kept(&self) -> u64 {
         self.kept
     }
 
     /// How long it should pause at its end.
     pub(crate) fn pause_us(&self) -> i64 {
-        if self.kept < FREE_ROWS {
+        if self.kept < ROWS_WITHOUT_PAUSE {
             return 0;
         }
         let kept = i64::try_from(self.kept).unwrap_or(i64::MAX);
         kept.saturating_mul(PAUSE_PER_ROW_US)
     }
 
-    /// The next walk over the same rows.
+    /// The next sweep over the same rows.
     pub(crate) fn next(&self, now_us: i64) -> Self {
         Self {
             pauses_until_us: now_us.saturating_add(self.pause_us()),
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_walk_that_left_many_rows_pauses() {
+    fn a_sweep_that_left_many_rows_pauses() {
         for (kept, pause_us) in [
             (0, 0),
             (9_999, 0),

@@ -1,4 +1,4 @@
-//! Counts of what has ended.
+//! Counts of ended messages.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use domain::{Money, Timestamp};
 
 use super::{Corrupt, SqlRow, billing, channel, outcome};
 
-/// `traffic.status` and `traffic.error` of what was cancelled.
+/// `traffic.status` and `traffic.error` of cancelled messages.
 pub(crate) const CANCELLED: i16 = 0;
 
 const SPANS: [Span; 2] = [Span::Hour, Span::Day];
@@ -20,7 +20,6 @@ pub(crate) fn span_number(span: Span) -> i16 {
     }
 }
 
-/// How long a span is.
 pub(crate) fn length_us(span: Span) -> i64 {
     match span {
         Span::Hour => 3_600_000_000,
@@ -28,7 +27,7 @@ pub(crate) fn length_us(span: Span) -> i64 {
     }
 }
 
-/// `traffic.begins` of the first span that begins at a time or later.
+/// `traffic.begins` of the first span that begins at `time` or later.
 pub(crate) fn first_begin(span: Span, time: Timestamp) -> i64 {
     let (time_us, length_us) = (super::micros(time), length_us(span));
     time_us.div_euclid(length_us) + i64::from(time_us.rem_euclid(length_us) != 0)
@@ -43,12 +42,12 @@ pub(crate) struct EndedMessage {
     pub(crate) status: i16,
     pub(crate) error: i16,
     pub(crate) parts: i16,
-    /// After what was given back.
+    /// The charge minus the refund.
     pub(crate) cost_micros: i64,
     pub(crate) at_us: i64,
 }
 
-/// The columns that a row of `traffic` is known by, in the order of its key; one writer needs no shards.
+/// The key of a row of `traffic`, without the shard: a single writer needs no shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TrafficKey {
     pub(crate) account_id: i64,
@@ -73,7 +72,7 @@ pub(crate) struct TrafficSums {
 pub(crate) struct Tally(BTreeMap<TrafficKey, TrafficSums>);
 
 impl Tally {
-    pub(crate) fn note(&mut self, ended: &EndedMessage) {
+    pub(crate) fn add(&mut self, ended: &EndedMessage) {
         for span in SPANS {
             let key = TrafficKey {
                 account_id: ended.account_id,

@@ -27,7 +27,7 @@ macro_rules! window {
     };
 }
 
-pub(crate) const NOTE: Sql = sql!(
+pub(crate) const INSERT: Sql = sql!(
     "INSERT INTO audit (at_us, who, address, account_id, action, subject, detail)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id"
 );

@@ -2,5 +2,5 @@
 
 use super::{Sql, sql};
 
-pub(crate) const EDGES: Sql =
+pub(crate) const FIRST_AND_LAST: Sql =
     sql!("SELECT (SELECT min(id) FROM message), (SELECT max(id) FROM message)");

@@ -12,20 +12,20 @@ pub(crate) const USE_INVITATION: Sql = sql!(
         AND email = (SELECT email FROM person WHERE id = ?3)
     RETURNING email, person_id, role, account_id"
 );
-pub(crate) const FORGET_LINKS: Sql = sql!("DELETE FROM invitation WHERE person_id = ?1");
-/// For an operator who has seen no account so far.
-pub(crate) const TAKE_AS_FIRST: Sql =
+pub(crate) const DELETE_LINKS: Sql = sql!("DELETE FROM invitation WHERE person_id = ?1");
+/// For an operator without an account.
+pub(crate) const SET_FIRST_IF_NONE: Sql =
     sql!("UPDATE person SET account_id = ?2 WHERE id = ?1 AND account_id IS NULL");
-pub(crate) const END_SESSIONS_THERE: Sql = sql!(
+pub(crate) const END_ACCOUNT_SESSIONS: Sql = sql!(
     "DELETE FROM session WHERE person_id = ?1 AND (chosen_account_id = ?2
         OR (chosen_account_id IS NULL AND EXISTS (SELECT 1 FROM person WHERE id = ?1 AND account_id = ?2)))"
 );
-pub(crate) const OLDEST: Sql = sql!(
+pub(crate) const FIND_OLDEST: Sql = sql!(
     "SELECT account_id, role, seen_us FROM membership WHERE person_id = ?1 ORDER BY created_us, account_id LIMIT 1"
 );
 pub(crate) const SET_FIRST: Sql =
     sql!("UPDATE person SET role = ?2, account_id = ?3, seen_us = ?4 WHERE id = ?1");
-pub(crate) const STAY_IN_FIRST: Sql = sql!(
+pub(crate) const RESET_CHOSEN_ACCOUNT: Sql = sql!(
     "UPDATE session SET chosen_account_id = NULL WHERE person_id = ?1 AND chosen_account_id = ?2"
 );
 pub(crate) const JOIN: Sql = sql!(

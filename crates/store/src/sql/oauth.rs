@@ -14,7 +14,7 @@ pub(crate) const LIST_CONNECTED: Sql = sql!(
 );
 pub(crate) const FIND_CLIENT: Sql =
     sql!("SELECT id, name, redirects FROM oauth_client WHERE id = ?1 AND expires_us > ?2");
-pub(crate) const KEEP_CLIENT: Sql =
+pub(crate) const EXTEND_CLIENT: Sql =
     sql!("UPDATE oauth_client SET expires_us = ?2 WHERE id = ?1 AND expires_us < ?2");
 pub(crate) const FIND_REQUEST: Sql = sql!(
     "SELECT client_id, client_name, redirect, challenge, state, scopes, resource, expires_us
@@ -26,7 +26,7 @@ pub(crate) const END_GRANT: Sql =
 pub(crate) const END_TOKENS: Sql = sql!(
     "UPDATE token SET revoked_us = ?2 WHERE grant_id = ?1 AND kind > 0 AND revoked_us IS NULL"
 );
-pub(crate) const KEEP_SUCCESSOR: Sql =
+pub(crate) const STORE_SUCCESSOR: Sql =
     sql!("UPDATE token SET successor_salt = ?2, successor_id = ?3 WHERE id = ?1");
 pub(crate) const FIND_REFRESH: Sql = sql!(
     "SELECT used.id, used.grant_id, used.expires_us, used.revoked_us, used.successor_salt, access.permissions,

@@ -22,11 +22,11 @@ const INSERT_QUEUE: &str = "
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = ?1 AND key = ?2 AND expires_us > ?3";
-const KEEP_ANSWER: &str = "
+const INSERT_ANSWER: &str = "
     INSERT OR REPLACE INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
-/// Stores a batch and says what became of each.
+/// Stores a batch and returns the result of each submission.
 pub(super) fn accept(
     db: &Connection,
     keys: &KeyRing,
@@ -57,7 +57,7 @@ struct Inserts<'db> {
 impl Inserts<'_> {
     fn accept(&mut self, db: &Connection, submission: &Submission) -> Result<Accepted> {
         if let Some(claim) = &submission.idempotency
-            && let Some(kept) = find_kept(db, submission, claim)?
+            && let Some(kept) = find_earlier_answer(db, submission, claim)?
         {
             return Ok(rows::repeated(&kept, &claim.body));
         }
@@ -65,7 +65,7 @@ impl Inserts<'_> {
             return Ok(Accepted::NotPaid(not_paid));
         }
         if let Some(claim) = &submission.idempotency {
-            keep_key(db, submission, claim)?;
+            store_key(db, submission, claim)?;
         }
         self.bind(submission)?;
         for recipient in &submission.recipients {
@@ -78,7 +78,7 @@ impl Inserts<'_> {
             self.message.raw_bind_parameter(18, network)?;
             self.message.raw_execute()?;
             if submission.carries_code {
-                codes::keep_text(db, self.keys, recipient, &submission.text)?;
+                codes::store_text(db, self.keys, recipient, &submission.text)?;
             }
             self.queue.raw_bind_parameter(1, id)?;
             self.queue.raw_execute()?;
@@ -132,8 +132,8 @@ impl Inserts<'_> {
     }
 }
 
-/// What the key of this submission was used for before.
-fn find_kept(
+/// The result for a submission whose key was used before.
+fn find_earlier_answer(
     db: &Connection,
     submission: &Submission,
     claim: &IdempotencyClaim,
@@ -142,10 +142,10 @@ fn find_kept(
     find_answer(db, submission.account, &claim.key, now_us)
 }
 
-/// Takes the key for this submission.
-fn keep_key(db: &Connection, submission: &Submission, claim: &IdempotencyClaim) -> Result<()> {
+/// Claims the key for this submission.
+fn store_key(db: &Connection, submission: &Submission, claim: &IdempotencyClaim) -> Result<()> {
     let receipt = submission.receipt();
-    db.prepare_cached(KEEP_ANSWER)?.execute(params![
+    db.prepare_cached(INSERT_ANSWER)?.execute(params![
         submission.account.as_i64(),
         claim.key,
         claim.body,

@@ -36,9 +36,9 @@ const CREATE_TOKEN: &str = "
     INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
 const IS_TOKEN_OF: &str = "SELECT EXISTS (SELECT 1 FROM token WHERE id = ?1 AND account_id = ?2)";
-const NOTE_USED: &str = "
+const RECORD_USE: &str = "
     UPDATE token SET last_used_us = ?2 WHERE hash = ?1 AND (last_used_us IS NULL OR last_used_us < ?2)";
-/// One of any kind; whether its family goes with it is for [`revoke_token`] to say.
+/// Revokes one token of any kind. [`revoke_token`] decides whether its family is revoked, too.
 pub(super) const REVOKE_TOKEN: &str =
     "UPDATE token SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
 
@@ -77,20 +77,20 @@ impl AccessStore for SqliteStore {
         self.read("list accounts", list_accounts).await
     }
 
-    async fn look_for_accounts(
+    async fn search_accounts(
         &self,
         name: Option<&str>,
-        look: Cursor<AccountId>,
+        cursor: Cursor<AccountId>,
     ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
         let name = name.map(str::to_owned);
-        let before = rows::before(look.before.map(AccountId::get));
-        let limit = look.limit;
+        let before = rows::before(cursor.before.map(AccountId::get));
+        let limit = cursor.limit;
         let found = self
-            .read("look for accounts", move |db| {
-                look_for_accounts(db, name.as_deref(), before, limit)
+            .read("search accounts", move |db| {
+                search_accounts(db, name.as_deref(), before, limit)
             })
             .await?;
-        Ok(rows::found(found, limit, |account| account.id))
+        Ok(rows::page(found, limit, |account| account.id))
     }
 
     async fn list_account_names(
@@ -136,14 +136,13 @@ impl AccessStore for SqliteStore {
         .await
     }
 
-    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+    async fn record_token_use(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
         let used: Vec<_> = used.iter().map(|(hash, at)| (*hash, micros(*at))).collect();
-        self.write("note when tokens were used", move |db| note_used(db, &used))
+        self.write("record the use of tokens", move |db| record_use(db, &used))
             .await
     }
 }
 
-/// The number that grows with each change.
 fn version(db: &Connection) -> Result<u64> {
     let version = db
         .prepare_cached("SELECT version FROM access_version")?
@@ -157,7 +156,7 @@ fn raise_version(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// The token of this fingerprint, unless it is revoked or only good for new tokens.
+/// The token with this hash, unless it is revoked or a refresh token.
 fn find_token(db: &Connection, hash: &TokenHash) -> Result<Option<TokenRecord>> {
     let mut statement =
         db.prepare_cached(&format!("{TOKEN} AND token.hash = ?1 AND token.kind <> 2"))?;
@@ -212,11 +211,11 @@ fn revoke_token(
     }
 }
 
-/// Notes when tokens were last used.
-fn note_used(db: &Connection, used: &[(TokenHash, i64)]) -> Result<()> {
-    let mut note = db.prepare_cached(NOTE_USED)?;
+/// Stores when tokens were last used.
+fn record_use(db: &Connection, used: &[(TokenHash, i64)]) -> Result<()> {
+    let mut record = db.prepare_cached(RECORD_USE)?;
     for (hash, at_us) in used {
-        note.execute(params![hash.as_bytes(), at_us])?;
+        record.execute(params![hash.as_bytes(), at_us])?;
     }
     Ok(())
 }
@@ -244,7 +243,7 @@ fn create_account(db: &Connection, account: &NewAccount) -> Result<Option<Accoun
             note: None,
             at_us: micros(account.created_at),
         };
-        opening.enter(db)?;
+        opening.write_entry(db)?;
     }
     Ok(Some(rows::account_id(id)?))
 }
@@ -268,7 +267,7 @@ fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
 }
 
 /// Accounts with a text in their name, the newest first.
-fn look_for_accounts(
+fn search_accounts(
     db: &Connection,
     name: Option<&str>,
     before: i64,

@@ -6,10 +6,10 @@ use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Cursor, Page, S
 use rusqlite::{Connection, Result, Row, params};
 
 use super::SqliteStore;
-use crate::rows::audit::{ChangeColumns, LOOKED_AT, Window, audit_id, before, found};
+use crate::rows::audit::{ChangeColumns, ROWS_PER_PAGE, Window, audit_id, before, page};
 use crate::sql::audit as sql;
 
-fn note(db: &Connection, change: &Change) -> Result<AuditId> {
+fn insert(db: &Connection, change: &Change) -> Result<AuditId> {
     let columns = ChangeColumns::from_change(change);
     let values = params![
         columns.at_us,
@@ -21,7 +21,7 @@ fn note(db: &Connection, change: &Change) -> Result<AuditId> {
         columns.detail,
     ];
     let id = db
-        .prepare_cached(sql::NOTE.sqlite)?
+        .prepare_cached(sql::INSERT.sqlite)?
         .query_row(values, |row| row.get(0))?;
     Ok(audit_id(id)?)
 }
@@ -31,21 +31,21 @@ fn find_window(db: &Connection, before: i64, account: Option<i64>) -> Result<Win
     match account {
         None => db
             .prepare_cached(sql::WINDOW.sqlite)?
-            .query_row(params![before, LOOKED_AT], read),
+            .query_row(params![before, ROWS_PER_PAGE], read),
         Some(account) => db
             .prepare_cached(sql::WINDOW_OF_ACCOUNT.sqlite)?
-            .query_row(params![before, LOOKED_AT, account], read),
+            .query_row(params![before, ROWS_PER_PAGE, account], read),
     }
 }
 
-fn look_for(
+fn search(
     db: &Connection,
     filter: &AuditFilter,
-    look: Cursor<AuditId>,
+    cursor: Cursor<AuditId>,
 ) -> Result<Page<AuditEntry, AuditId>> {
-    let (before, account) = (before(look), filter.account.map(AccountId::as_i64));
+    let (before, account) = (before(cursor), filter.account.map(AccountId::as_i64));
     let window = find_window(db, before, account)?;
-    let (oldest, limit) = (window.oldest.unwrap_or(before), i64::from(look.limit) + 1);
+    let (oldest, limit) = (window.oldest.unwrap_or(before), i64::from(cursor.limit) + 1);
     let (who, action) = (&filter.who, &filter.action);
     let rows = match account {
         None => db
@@ -57,7 +57,7 @@ fn look_for(
             .query_map(params![before, oldest, limit, who, action, account], entry)?
             .collect::<Result<_>>()?,
     };
-    Ok(found(rows, look, window)?)
+    Ok(page(rows, cursor, window)?)
 }
 
 fn entry(row: &Row<'_>) -> Result<AuditEntry> {
@@ -66,19 +66,21 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry> {
 
 #[async_trait]
 impl AuditStore for SqliteStore {
-    async fn note_change(&self, change: &Change) -> Result<AuditId, StoreError> {
+    async fn record_change(&self, change: &Change) -> Result<AuditId, StoreError> {
         let change = change.clone();
-        self.write("note a change", move |db| note(db, &change))
+        self.write("record a change", move |db| insert(db, &change))
             .await
     }
 
-    async fn look_for_changes(
+    async fn search_changes(
         &self,
         filter: &AuditFilter,
-        look: Cursor<AuditId>,
+        cursor: Cursor<AuditId>,
     ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
         let filter = filter.clone();
-        self.read("look for changes", move |db| look_for(db, &filter, look))
-            .await
+        self.read("search the audit log", move |db| {
+            search(db, &filter, cursor)
+        })
+        .await
     }
 }

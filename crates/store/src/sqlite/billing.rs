@@ -18,7 +18,7 @@ mod charging;
 
 pub(super) use charging::BatchCharges;
 
-/// Accounts as `a`, each with the newest entry of its ledger as `l`: its balance, found at the end of its entries.
+/// Accounts as `a`, each with its newest ledger entry as `l`, which has the balance.
 macro_rules! account_with_balance {
     () => {
         " account AS a LEFT JOIN ledger AS l
@@ -27,7 +27,7 @@ macro_rules! account_with_balance {
 }
 pub(super) use account_with_balance;
 
-const ENTER: &str = concat!(
+const INSERT_ENTRY: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note, spent_day,
         spent_micros)
     SELECT a.id, coalesce(l.id, 0) + 1, ?2, ?3, ?4, coalesce(l.balance_micros, 0) + ?4, ?5, ?6,
@@ -85,7 +85,7 @@ impl BillingStore for SqliteStore {
                 note: note.as_deref(),
                 at_us: micros(now),
             };
-            change.enter(db)
+            change.write_entry(db)
         };
         let balance = self.write("credit an account", work).await?;
         Ok(balance.map(Money::from_micros))
@@ -146,7 +146,7 @@ impl BillingStore for SqliteStore {
         let cursor = self.folding.cursor(due.account());
         let work = move |db: &_| fold::fold_account(db, &due, cursor, limit);
         let (account, cursor) = self.write(OPERATION, work).await?;
-        self.folding.note(account, cursor);
+        self.folding.set_cursor(account, cursor);
         Ok(true)
     }
 
@@ -171,7 +171,7 @@ pub(super) struct Change<'a> {
 
 impl Change<'_> {
     /// Writes the entry and returns the balance after it; `None` when there is no such account.
-    pub(super) fn enter(&self, db: &Connection) -> Result<Option<i64>> {
+    pub(super) fn write_entry(&self, db: &Connection) -> Result<Option<i64>> {
         let values = params![
             self.account_id,
             self.at_us,
@@ -180,7 +180,7 @@ impl Change<'_> {
             self.messages,
             self.note,
         ];
-        db.prepare_cached(ENTER)?
+        db.prepare_cached(INSERT_ENTRY)?
             .query_row(values, |row| row.get(0))
             .optional()
     }
@@ -204,7 +204,7 @@ pub(super) fn refund(
         note: None,
         at_us,
     };
-    refund.enter(db).map(drop)
+    refund.write_entry(db).map(drop)
 }
 
 /// Replaces an account's rules; `false` when there is no such account, or when they are not `from`.
@@ -239,7 +239,7 @@ fn set_rules(
     access::change(db, SET_RULES, values)
 }
 
-/// The newest entries of an account that are older than one.
+/// The newest entries of an account before an entry.
 fn list_ledger(
     db: &Connection,
     account: AccountId,

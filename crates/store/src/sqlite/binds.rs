@@ -14,14 +14,15 @@ use crate::rows::micros;
 use crate::sql::binds as sql;
 
 const IS_ALIVE: &str = "SELECT EXISTS (SELECT 1 FROM node WHERE id = ?1)";
-const WISH: &str = "INSERT INTO bind_wish (carrier, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-const LIST_WISHES: &str = "SELECT carrier FROM bind_wish WHERE node = ?1 ORDER BY carrier";
-const FORGET_WISH: &str = "DELETE FROM bind_wish WHERE node = ?1 AND carrier = ?2";
+const INSERT_DEMAND: &str =
+    "INSERT INTO bind_wish (carrier, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+const LIST_DEMANDS: &str = "SELECT carrier FROM bind_wish WHERE node = ?1 ORDER BY carrier";
+const DELETE_DEMAND: &str = "DELETE FROM bind_wish WHERE node = ?1 AND carrier = ?2";
 const ADD_SLOT: &str =
     "INSERT INTO bind (carrier, slot, owner) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
 const ADD_POOL: &str =
     "INSERT INTO pool (carrier) SELECT ?1 WHERE ?1 NOT IN (SELECT carrier FROM pool)";
-const LOOK: &str = "
+const READ_SHARE: &str = "
     SELECT (SELECT count(*) FROM bind_wish AS w JOIN node ON node.id = w.node
             WHERE w.carrier = ?1 AND (w.node = ?2 OR node.alive_until_us >= ?4)),
         (SELECT count(*) FROM bind_wish AS w JOIN node ON node.id = w.node
@@ -32,7 +33,7 @@ const LOOK: &str = "
         EXISTS (SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
             WHERE c.name = ?1 AND c.node <> ?2 AND c.health <> 'down' AND node.alive_until_us >= ?4)
     FROM pool WHERE pool.carrier = ?1";
-const TAKE: &str = "
+const TAKE_FREE: &str = "
     UPDATE bind SET owner = ?2 WHERE carrier = ?1 AND slot IN (
         SELECT slot FROM bind WHERE carrier = ?1 AND owner = 0 AND slot < ?3 ORDER BY slot LIMIT ?4
     )";
@@ -41,8 +42,8 @@ const IS_ALONE: &str = "
     SELECT NOT EXISTS (SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
         WHERE c.node <> ?1 AND node.alive_until_us >= ?2)";
 const LIST_POOLS: &str = "SELECT id, carrier FROM pool ORDER BY id";
-/// Carriers of living nodes, and whether one of them takes messages.
-const LIST_NOTED: &str = "
+/// The carriers of living nodes, and whether they are up on one of them.
+const LIST_CARRIERS: &str = "
     SELECT c.name, max(c.health <> 'down') FROM carrier AS c JOIN node ON node.id = c.node
     WHERE node.alive_until_us >= ?1 GROUP BY c.name";
 const RELEASE: &str = "
@@ -67,16 +68,16 @@ impl BindStore for SqliteStore {
             .await
     }
 
-    async fn give_up_binds(
+    async fn release_binds(
         &self,
         node: NodeId,
         carrier: &str,
         keep: u16,
     ) -> std::result::Result<(), StoreError> {
         let carrier = carrier.to_owned();
-        self.write("give up binds", move |db| {
+        self.write("release binds", move |db| {
             let values = params![carrier, node.as_i64(), keep];
-            db.prepare_cached(sql::GIVE_UP.sqlite)?
+            db.prepare_cached(sql::RELEASE.sqlite)?
                 .execute(values)
                 .map(drop)
         })
@@ -144,23 +145,24 @@ fn share(db: &Connection, node: NodeId, demands: &[BindDemand]) -> Result<Option
     if !is_alive {
         return Ok(None);
     }
-    for gone in list_but(db, LIST_WISHES, id, demands, |demand| demand.total > 0)? {
-        db.prepare_cached(FORGET_WISH)?.execute(params![id, gone])?;
+    for gone in list_except(db, LIST_DEMANDS, id, demands, |demand| demand.total > 0)? {
+        db.prepare_cached(DELETE_DEMAND)?
+            .execute(params![id, gone])?;
     }
     for demand in demands {
-        enrol(db, id, demand)?;
+        store_demand(db, id, demand)?;
     }
-    let shares = demands.iter().map(|demand| take(db, id, demand));
+    let shares = demands.iter().map(|demand| take_free_binds(db, id, demand));
     let shares = shares.collect::<Result<_>>()?;
     Ok(Some(Shared {
         shares,
-        left: list_but(db, LIST_HELD, id, demands, |_| true)?,
+        left: list_except(db, LIST_HELD, id, demands, |_| true)?,
         is_alone: is_alone(db, id)?,
     }))
 }
 
-/// The carriers that a statement lists for a node, but for those that are wished for so.
-fn list_but(
+/// The carriers that a statement lists for a node, except for those in its demands.
+fn list_except(
     db: &Connection,
     sql: &str,
     node: i64,
@@ -170,11 +172,11 @@ fn list_but(
     let mut list = db.prepare_cached(sql)?;
     let listed = list.query_map([node], |row| row.get(0))?;
     let mut listed: Vec<String> = listed.collect::<Result<_>>()?;
-    let is_wished = |name: &str| {
+    let is_demanded = |name: &str| {
         let mut demands = demands.iter();
         demands.any(|demand| demand.carrier == name && counts(demand))
     };
-    listed.retain(|name| !is_wished(name));
+    listed.retain(|name| !is_demanded(name));
     Ok(listed)
 }
 
@@ -184,10 +186,10 @@ fn is_alone(db: &Connection, node: i64) -> Result<bool> {
     is_alone.query_row([node, now_us], |row| row.get(0))
 }
 
-/// Notes a wish, with all that it is about.
-fn enrol(db: &Connection, node: i64, demand: &BindDemand) -> Result<()> {
+/// Stores a demand, and creates its missing binds and pool.
+fn store_demand(db: &Connection, node: i64, demand: &BindDemand) -> Result<()> {
     if demand.total > 0 {
-        db.prepare_cached(WISH)?
+        db.prepare_cached(INSERT_DEMAND)?
             .execute(params![demand.carrier, node])?;
     }
     let mut add = db.prepare_cached(ADD_SLOT)?;
@@ -199,16 +201,16 @@ fn enrol(db: &Connection, node: i64, demand: &BindDemand) -> Result<()> {
 }
 
 /// Takes free binds, up to the share.
-fn take(db: &Connection, node: i64, demand: &BindDemand) -> Result<BindShare> {
+fn take_free_binds(db: &Connection, node: i64, demand: &BindDemand) -> Result<BindShare> {
     let now_us = clock::now_us(db)?;
     let read = |row: &Row<'_>| ShareColumns::read(row, 0);
     let values = params![demand.carrier, node, demand.total, now_us];
-    let columns = db.prepare_cached(LOOK)?.query_row(values, read)?;
+    let columns = db.prepare_cached(READ_SHARE)?.query_row(values, read)?;
     let mut share = columns.share(demand.total)?;
     let wanted = share.share.saturating_sub(share.held);
     if wanted > 0 {
         let values = params![demand.carrier, node, demand.total, wanted];
-        let taken = db.prepare_cached(TAKE)?.execute(values)?;
+        let taken = db.prepare_cached(TAKE_FREE)?.execute(values)?;
         share.held += u16::try_from(taken).unwrap_or(wanted);
     }
     Ok(share)
@@ -216,16 +218,16 @@ fn take(db: &Connection, node: i64, demand: &BindDemand) -> Result<BindShare> {
 
 fn release(db: &Connection, node: NodeId, known: &[String], limit: u32) -> Result<u64> {
     let is_alone = is_alone(db, node.as_i64())?;
-    let mut list = db.prepare_cached(LIST_NOTED)?;
-    let noted = list.query_map([clock::now_us(db)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let noted: HashMap<String, bool> = noted.collect::<Result<_>>()?;
+    let mut list = db.prepare_cached(LIST_CARRIERS)?;
+    let statuses = list.query_map([clock::now_us(db)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let statuses: HashMap<String, bool> = statuses.collect::<Result<_>>()?;
     let mut released = 0;
     for (pool, text) in pools(db)? {
         let is_idle = match route_of(&text) {
             Some(carriers) => carriers
                 .iter()
-                .any(|name| !known.contains(name) && !noted.contains_key(name)),
-            None => is_alone || !noted.get(&text).copied().unwrap_or_default(),
+                .any(|name| !known.contains(name) && !statuses.contains_key(name)),
+            None => is_alone || !statuses.get(&text).copied().unwrap_or_default(),
         };
         if is_idle {
             released += db.prepare_cached(RELEASE)?.execute(params![pool, limit])? as u64;

@@ -1,4 +1,4 @@
-//! Claims of callbacks, the queues of receivers, and what a node holds.
+//! Claiming callbacks, the queues of receivers, and callbacks that a node holds.
 
 use domain::delivery::Callback;
 use domain::delivery::receiver::ReceiverId;
@@ -19,7 +19,7 @@ const READ: &str = "
     SELECT c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, c.kind,
         coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
     FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE c.id = ?1";
-/// Steps from receiver to receiver through the index, however much waits for each.
+/// Steps from receiver to receiver through the index, however many callbacks wait for each.
 const LIST_QUEUES: &str = "
     WITH RECURSIVE found (owner) AS (
         SELECT min(owner) FROM callback_queue WHERE owner > ?1 AND owner < 0
@@ -31,7 +31,7 @@ const LIST_QUEUES: &str = "
 const LIST_HELD: &str = "
     SELECT due_us, id, attempt FROM callback_queue
     WHERE owner = ?1 AND (due_us, id) > (?2, ?3) AND due_us <= ?4 ORDER BY due_us, id LIMIT ?5";
-/// The number of the claim is the fence: what was settled or claimed again since is left alone.
+/// The attempt number guards against stale claims: rows that were settled or claimed again are not changed.
 const RELEASE: &str = "
     UPDATE callback_queue SET owner = 0 WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 
@@ -44,7 +44,7 @@ pub(super) fn claim(
 ) -> Result<ClaimedCallbacks> {
     let mut claimed = ClaimedCallbacks::default();
     let now_us = clock::now_us(db)?;
-    for (due_us, id) in places(db, NOBODY, now_us, limit)? {
+    for (due_us, id) in due_keys(db, NOBODY, now_us, limit)? {
         match claim_one(db, node, NOBODY, (due_us, id))? {
             Ok(callback) => claimed.due.push(callback),
             Err(unreadable) => claimed.unreadable.push(unreadable),
@@ -52,8 +52,8 @@ pub(super) fn claim(
     }
     for (receiver, most) in queues {
         let owner = queue_owner(*receiver);
-        for place in places(db, owner, i64::MAX, *most)? {
-            match claim_one(db, node, owner, place)? {
+        for key in due_keys(db, owner, i64::MAX, *most)? {
+            match claim_one(db, node, owner, key)? {
                 Ok(callback) => claimed.queued.push(callback),
                 Err(unreadable) => claimed.unreadable.push(unreadable),
             }
@@ -62,7 +62,7 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-fn places(db: &Connection, owner: i64, until_us: i64, limit: u32) -> Result<Vec<(i64, i64)>> {
+fn due_keys(db: &Connection, owner: i64, until_us: i64, limit: u32) -> Result<Vec<(i64, i64)>> {
     let mut find = db.prepare_cached(FIND)?;
     let values = params![owner, until_us, limit];
     find.query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -120,7 +120,7 @@ pub(super) fn list_queues(
     list.query_map(params![after, limit], read)?.collect()
 }
 
-/// What the database says a node holds.
+/// Callbacks that a node holds according to the database.
 pub(super) fn list_held(
     db: &Connection,
     node: NodeId,
@@ -138,7 +138,7 @@ pub(super) fn list_held(
     list.query_map(values, read)?.collect()
 }
 
-/// Gives back what a node holds.
+/// Releases callbacks that a node holds.
 pub(super) fn release(db: &Connection, node: NodeId, held: &[HeldCallback]) -> Result<u64> {
     let mut release = db.prepare_cached(RELEASE)?;
     let mut released = 0;

@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::{SqliteStore, callback_queue, replay};
-use crate::encrypted::{self, secret_place};
+use crate::encrypted::{self, secret_context};
 use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
@@ -131,7 +131,7 @@ impl CallbackStore for SqliteStore {
     }
 
     async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
-        self.read("list the tries of a callback", move |db| {
+        self.read("list the attempts of a callback", move |db| {
             list_attempts(db, id)
         })
         .await
@@ -324,7 +324,7 @@ fn replace_secret(
     let mut find = db.prepare_cached(sql::FIND_NAME.sqlite)?;
     let name: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
     let Some(name) = name else { return Ok(false) };
-    let secret = encrypted::encrypt_text(keys, &secret_place(&name), secret);
+    let secret = encrypted::encrypt_text(keys, &secret_context(&name), secret);
     db.prepare_cached(REPLACE_SECRET)?
         .execute(params![id, secret, until_us])?;
     Ok(true)

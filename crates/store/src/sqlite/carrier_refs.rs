@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 use super::ending::End;
 use crate::rows;
 
-const NAME_PART: &str = "
+const INSERT_PART_REF: &str = "
     INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail, status, error)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 const HAS_EARLY: &str = "SELECT EXISTS (SELECT 1 FROM early_receipt)";
@@ -34,7 +34,7 @@ pub(super) struct Part<'a> {
 pub(super) struct CarrierRefWriter<'db> {
     db: &'db Connection,
     name_part: CachedStatement<'db>,
-    /// Whether any receipt came before its answer. There is one writer, so this holds for the whole batch.
+    /// Whether there is any early receipt. There is one writer, so this holds for the whole batch.
     has_early: bool,
 }
 
@@ -42,15 +42,15 @@ impl<'db> CarrierRefWriter<'db> {
     pub(super) fn prepare(db: &'db Connection) -> Result<Self> {
         Ok(Self {
             db,
-            name_part: db.prepare_cached(NAME_PART)?,
+            name_part: db.prepare_cached(INSERT_PART_REF)?,
             has_early: db
                 .prepare_cached(HAS_EARLY)?
                 .query_row([], |row| row.get(0))?,
         })
     }
 
-    /// Stores the reference of a part, and returns its receipt if that came first.
-    pub(super) fn name(&mut self, part: &Part<'_>) -> Result<Option<EarlyReceipt>> {
+    /// Stores the reference of a part, and returns its early receipt, if any.
+    pub(super) fn store(&mut self, part: &Part<'_>) -> Result<Option<EarlyReceipt>> {
         let early = if self.has_early {
             self.take_early(part)?
         } else {
@@ -71,7 +71,7 @@ impl<'db> CarrierRefWriter<'db> {
         Ok(early)
     }
 
-    /// Removes and returns the receipt that came before the part.
+    /// Removes and returns the early receipt of a part.
     fn take_early(&self, part: &Part<'_>) -> Result<Option<EarlyReceipt>> {
         let mut find = self.db.prepare_cached(FIND_EARLY)?;
         let others = other_forms(part.reference);
@@ -88,7 +88,7 @@ impl<'db> CarrierRefWriter<'db> {
     }
 }
 
-/// A receipt that came before the carrier's answer.
+/// A receipt that arrived before the carrier's answer.
 pub(super) struct EarlyReceipt {
     /// The reference in the form that the receipt had.
     reference: Vec<u8>,

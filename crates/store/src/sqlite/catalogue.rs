@@ -56,7 +56,7 @@ impl CatalogueStore for SqliteStore {
     }
 }
 
-/// The newest version of each.
+/// The newest version of each catalogue.
 fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
     let read = |row: &Row<'_>| Ok(CatalogueColumns::read(row)?.known_entry()?);
     let newest: Vec<_> = db
@@ -66,7 +66,7 @@ fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
     Ok(newest.into_iter().flatten().collect())
 }
 
-/// All versions of one, the newest first.
+/// All versions of a catalogue, the newest first.
 fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>> {
     let (kind, account) = kind.numbers();
     db.prepare_cached(sql::LIST_VERSIONS.sqlite)?
@@ -74,7 +74,6 @@ fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEn
         .collect()
 }
 
-/// One version.
 fn find(db: &Connection, kind: CatalogueKind, version: u32) -> Result<Option<Catalogue>> {
     let (kind, account) = kind.numbers();
     let read = |row: &Row<'_>| {

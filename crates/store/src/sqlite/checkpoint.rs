@@ -6,7 +6,7 @@
 
 use rusqlite::{Connection, Result};
 
-/// From how many pages on the log is copied: 4 MiB, a few milliseconds of copying.
+/// A log of this many pages is copied: 4 MiB, which takes a few milliseconds.
 const LONG_LOG_PAGES: i64 = 1_000;
 
 /// Copies the log if it is long. After a full copy, the next write starts it over.

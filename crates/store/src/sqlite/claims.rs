@@ -1,4 +1,4 @@
-//! Claims of messages that are due.
+//! Claiming due messages.
 
 use domain::KeyRing;
 use domain::delivery::QueuedMessage;
@@ -25,8 +25,8 @@ const FIND_OF_ACCOUNT: &str = "
 const CLAIM: &str = "
     UPDATE queue SET owner = ?1, attempt = attempt + 1 WHERE owner = ?5 AND lane = ?2 AND due_us = ?3 AND id = ?4
     RETURNING attempt, tries";
-const WAKE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
-const PARCEL: &str = "
+const SET_QUEUED: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
+const READ_MESSAGE: &str = "
     SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us, channel,
         interactive, unknown_tries FROM message
     WHERE id = ?1";
@@ -50,7 +50,7 @@ pub(super) fn claim_due(
     };
     for (lane, limit) in Priority::ALL.map(Priority::lane).into_iter().zip(limits) {
         let mut find = db.prepare_cached(FIND_DUE)?;
-        let due = find.query_map(params![lane, now_us, limit], place)?;
+        let due = find.query_map(params![lane, now_us, limit], queue_key)?;
         for (due_us, id) in due.collect::<Result<Vec<_>>>()? {
             claims.claim(NOBODY, lane, due_us, id)?;
         }
@@ -68,13 +68,13 @@ pub(super) fn claim_due(
     Ok(claimed)
 }
 
-/// When a row is due, and its message.
+/// The position of a row in the queue: its due time and its ID.
 type QueueKey = (i64, i64);
 
 /// Before all rows.
 const BEGINNING: QueueKey = (i64::MIN, i64::MIN);
 
-fn place(row: &Row<'_>) -> Result<QueueKey> {
+fn queue_key(row: &Row<'_>) -> Result<QueueKey> {
     Ok((row.get(0)?, row.get(1)?))
 }
 
@@ -90,13 +90,13 @@ impl Claims<'_> {
     /// with more messages. Returns whether more messages may wait.
     fn claim_range(&mut self, range: &PoolRange) -> Result<bool> {
         let accounts = self.accounts(range)?;
-        let mut missing = range.most;
+        let mut missing = range.limit;
         let mut open: Vec<(i64, QueueKey)> = accounts.iter().map(|id| (*id, BEGINNING)).collect();
         for _ in 0..2 {
             let mut still_open = Vec::with_capacity(open.len());
             let shares = shares(missing, open.len());
-            for ((account, behind), share) in open.into_iter().zip(shares) {
-                let found = self.claim_of(range, account, behind, share)?;
+            for ((account, after), share) in open.into_iter().zip(shares) {
+                let found = self.claim_of(range, account, after, share)?;
                 missing -= u32::try_from(found.len()).unwrap_or(missing);
                 if let Some(last) = found.last().filter(|_| found.len() >= share as usize) {
                     still_open.push((account, *last));
@@ -113,7 +113,7 @@ impl Claims<'_> {
 
     /// The accounts in turn, starting after the one that was served last.
     fn accounts(&self, range: &PoolRange) -> Result<Vec<i64>> {
-        let most = ACCOUNTS.min(range.most) as usize;
+        let most = ACCOUNTS.min(range.limit) as usize;
         let mut find = self.db.prepare_cached(NEXT_ACCOUNT)?;
         let mut accounts = Vec::new();
         for (mut after, upto) in [(range.after, i64::MAX), (-1, range.after)] {
@@ -132,12 +132,14 @@ impl Claims<'_> {
         &mut self,
         range: &PoolRange,
         account: i64,
-        behind: QueueKey,
+        after: QueueKey,
         share: u32,
     ) -> Result<Vec<QueueKey>> {
         let mut find = self.db.prepare_cached(FIND_OF_ACCOUNT)?;
-        let values = params![range.owner, range.lane, account, behind.0, behind.1, share];
-        let found = find.query_map(values, place)?.collect::<Result<Vec<_>>>()?;
+        let values = params![range.owner, range.lane, account, after.0, after.1, share];
+        let found = find
+            .query_map(values, queue_key)?
+            .collect::<Result<Vec<_>>>()?;
         for &(due_us, id) in &found {
             self.claim(range.owner, range.lane, due_us, id)?;
         }
@@ -149,7 +151,7 @@ impl Claims<'_> {
         let mut claim = self.db.prepare_cached(CLAIM)?;
         let values = [node, lane.into(), due_us, id, owner];
         let (attempt, tries) = claim.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
-        self.db.prepare_cached(WAKE)?.execute([id])?;
+        self.db.prepare_cached(SET_QUEUED)?.execute([id])?;
         match self.read(owner, due_us, id, attempt, tries) {
             Ok(queued) => self.claimed.messages.push(queued),
             Err(error) => {
@@ -192,7 +194,10 @@ impl Claims<'_> {
                 owner,
             })
         };
-        let columns = self.db.prepare_cached(PARCEL)?.query_row([id], read)?;
+        let columns = self
+            .db
+            .prepare_cached(READ_MESSAGE)?
+            .query_row([id], read)?;
         let mut queued = columns.queued()?;
         codes::reveal(self.db, self.keys, &mut queued)?;
         Ok(queued)
@@ -202,10 +207,10 @@ impl Claims<'_> {
 /// Splits a limit into equal shares; the first ones get one more where it does not divide.
 fn shares(limit: u32, among: usize) -> impl Iterator<Item = u32> {
     let count = u32::try_from(among).unwrap_or(u32::MAX).max(1);
-    (0..count).map(move |place| limit / count + u32::from(place < limit % count))
+    (0..count).map(move |index| limit / count + u32::from(index < limit % count))
 }
 
-/// What cannot be read of a row. Anything else that went wrong stays an error.
+/// What cannot be read in a row. Other errors are returned.
 fn unreadable(error: rusqlite::Error) -> Result<String> {
     match error {
         rusqlite::Error::FromSqlConversionFailure(_, _, cause) => Ok(cause.to_string()),

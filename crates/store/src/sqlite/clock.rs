@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Result};
 
-/// In whole milliseconds, rounded down, so that nothing is ever done early.
+/// Rounded down to milliseconds, so that nothing is due too early.
 const NOW: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000";
 
 /// Now, in microseconds.

@@ -21,7 +21,7 @@ const PRUNE: &str = "
     DELETE FROM code_sent WHERE (number, sent_us, account_id) IN
         (SELECT number, sent_us, account_id FROM code_sent WHERE sent_us <= ?1 LIMIT ?2)";
 
-const KEEP_TEXT: &str = "INSERT INTO code_text (message_id, text) VALUES (?1, ?2)";
+const INSERT_TEXT: &str = "INSERT INTO code_text (message_id, text) VALUES (?1, ?2)";
 const FIND_TEXT: &str = "SELECT text FROM code_text WHERE message_id = ?1";
 const PRUNE_TEXTS: &str = "
     DELETE FROM code_text WHERE message_id IN (
@@ -51,8 +51,8 @@ impl CodeStore for SqliteStore {
     }
 }
 
-/// Keeps a text that carries a code, encrypted.
-pub(super) fn keep_text(
+/// Stores a text that carries a code, encrypted.
+pub(super) fn store_text(
     db: &Connection,
     keys: &KeyRing,
     recipient: &Recipient,
@@ -60,10 +60,10 @@ pub(super) fn keep_text(
 ) -> rusqlite::Result<()> {
     let encrypted = code_text::encrypt(keys, &recipient.to, text, salt());
     let values = params![recipient.id.as_i64(), encrypted];
-    db.prepare_cached(KEEP_TEXT)?.execute(values).map(drop)
+    db.prepare_cached(INSERT_TEXT)?.execute(values).map(drop)
 }
 
-/// Gives a message that carries a code its text.
+/// Restores the text of a message that carries a code.
 pub(super) fn reveal(
     db: &Connection,
     keys: &KeyRing,
@@ -88,7 +88,7 @@ fn prune_texts(db: &Connection, inbox: &str, age_us: i64, limit: u32) -> rusqlit
     Ok(pruned as u64)
 }
 
-/// Counts a code that is about to be sent, unless that is one too many.
+/// Counts a code that is about to be sent, unless the limit is reached.
 pub(super) fn count(
     db: &Connection,
     number: Msisdn,
@@ -116,7 +116,7 @@ fn sent_at(row: &Row<'_>) -> rusqlite::Result<Timestamp> {
     Ok(timestamp(row.get(0)?)?)
 }
 
-/// Forgets codes that no longer count.
+/// Deletes codes that no longer count.
 fn prune(db: &Connection, before: Timestamp, limit: u32) -> rusqlite::Result<u64> {
     let values = params![micros(before), limit];
     let pruned = db.prepare_cached(PRUNE)?.execute(values)?;

@@ -7,7 +7,7 @@ use domain::delivery::{CarrierRef, Receipt, Settlement};
 use domain::ids::NodeId;
 use domain::ports::{
     CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
-    Matched, NodeCarrierStatus, NodeInfo, PoolClaim, Settled, StoreError,
+    Matched, NodeInfo, PoolClaim, Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -27,14 +27,14 @@ impl DispatchStore for SqliteStore {
 
     async fn join(
         &self,
-        card: &NodeInfo,
+        info: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError> {
-        let (card, level) = (card.clone(), self.level);
+        let (info, level) = (info.clone(), self.level);
         let (up_us, lifetime_us) = (duration_us(up_for), duration_us(lifetime));
         self.write("join", move |db| {
-            nodes::join(db, &card, level, up_us, lifetime_us)
+            nodes::join(db, &info, level, up_us, lifetime_us)
         })
         .await
     }
@@ -45,15 +45,15 @@ impl DispatchStore for SqliteStore {
         lifetime: SignedDuration,
     ) -> Result<HeartbeatResult, StoreError> {
         let (level, lifetime_us) = (self.level, duration_us(lifetime));
-        self.write("beat", move |db| {
+        self.write("renew the heartbeat", move |db| {
             nodes::renew_heartbeat(db, node, level, lifetime_us)
         })
         .await
     }
 
-    async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {
-        self.write("give up dead nodes", move |db| {
-            nodes::give_up_others(db, node)
+    async fn remove_dead_nodes(&self, node: NodeId) -> Result<u64, StoreError> {
+        self.write("remove dead nodes", move |db| {
+            nodes::remove_others(db, node)
         })
         .await
     }
@@ -122,14 +122,19 @@ impl DispatchStore for SqliteStore {
     }
 
     /// There is one writer: the later of a receipt and the answer to its submit always finds the earlier one.
-    async fn compare_receipts(&self, _: NodeId, _: u32, _: bool) -> Result<Vec<Ended>, StoreError> {
+    async fn match_stored_receipts(
+        &self,
+        _: NodeId,
+        _: u32,
+        _: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
         Ok(Vec::new())
     }
 
     async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError> {
         let of = of.clone();
-        self.write("note that a message was seen", move |db| {
-            ending::see(db, &of, micros(at))
+        self.write("mark a message as seen", move |db| {
+            ending::mark_seen(db, &of, micros(at))
         })
         .await
     }
@@ -171,16 +176,16 @@ impl DispatchStore for SqliteStore {
         .await
     }
 
-    async fn note_carriers(&self, node: NodeId, notes: &[CarrierStatus]) -> Result<(), StoreError> {
-        let notes = notes.to_vec();
-        self.write("note how carriers do", move |db| {
-            carriers::note(db, node, &notes)
+    async fn replace_carrier_statuses(
+        &self,
+        node: NodeId,
+        statuses: &[CarrierStatus],
+    ) -> Result<(), StoreError> {
+        let statuses = statuses.to_vec();
+        self.write("store the states of carriers", move |db| {
+            carriers::replace(db, node, &statuses)
         })
         .await
-    }
-
-    async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
-        self.read("list carriers", carriers::list).await
     }
 
     async fn list_inbox(

@@ -3,24 +3,26 @@
 use domain::KeyRing;
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
-use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
+use crate::encrypted::{
+    BATCH, Encrypting, KeyRow, renew, renew_text, secret_context, totp_context,
+};
 use crate::sql::encrypted as sql;
 use crate::{KeyRetention, OpenError};
 
-const NAME_KEY: &str = "
+const STORE_KEY_ID: &str = "
     INSERT INTO service_key (one, key_id, proof) VALUES (1, ?1, ?2)
     ON CONFLICT (one) DO UPDATE SET key_id = ?1, proof = ?2";
-const PLAIN_ACCOUNTS: &str = "
+const LIST_ACCOUNTS_TO_RENEW: &str = "
     SELECT id, name, callback_secret, former_secret FROM account
     WHERE substr(callback_secret, 1, length(?1)) <> ?1 OR substr(former_secret, 1, length(?1)) <> ?1 LIMIT ?2";
 const RENEW_ACCOUNT: &str =
     "UPDATE account SET callback_secret = ?2, former_secret = ?3 WHERE id = ?1";
-const PLAIN_PEOPLE: &str = "
+const LIST_PEOPLE_TO_RENEW: &str = "
     SELECT id, totp_secret, totp_offered FROM person
     WHERE substr(totp_secret, 1, length(?1)) <> ?1 OR substr(totp_offered, 1, length(?1)) <> ?1 LIMIT ?2";
 const RENEW_PERSON: &str = "UPDATE person SET totp_secret = ?2, totp_offered = ?3 WHERE id = ?1";
 
-/// Finds the key that encrypts, or names one, and encrypts again what it does not encrypt yet. Says how many rows.
+/// Finds or sets the file's key, and encrypts every value that is not encrypted with it. Returns the number of rows.
 pub(super) fn prepare(
     connection: &mut Connection,
     database: &str,
@@ -32,14 +34,14 @@ pub(super) fn prepare(
         source: Box::new(source),
     };
     let mut keys = keys.clone();
-    let named = find(connection).map_err(failed)?;
+    let key_row = find(connection).map_err(failed)?;
     let wanted = keys.newest();
-    if let Some(named) = &named {
-        keys = named.check(&keys, database)?;
+    if let Some(key_row) = &key_row {
+        keys = key_row.check(&keys, database)?;
     }
     let is_named =
-        named.is_some() && (encrypting == Encrypting::AsBefore || keys.active() == wanted);
-    if is_named && !has_plain(connection, &keys).map_err(failed)? {
+        key_row.is_some() && (encrypting == Encrypting::AsBefore || keys.active() == wanted);
+    if is_named && !needs_renewal(connection, &keys).map_err(failed)? {
         return Ok((keys, 0));
     }
     // Overwritten values must not remain in the file.
@@ -51,15 +53,17 @@ pub(super) fn prepare(
         .map_err(failed)?;
     // Another process may have been faster.
     match find(&transaction).map_err(failed)? {
-        Some(named) if encrypting == Encrypting::AsBefore => keys = named.check(&keys, database)?,
+        Some(key_row) if encrypting == Encrypting::AsBefore => {
+            keys = key_row.check(&keys, database)?;
+        }
         found => {
-            if let Some(named) = found {
-                named.check(&keys, database)?;
+            if let Some(key_row) = found {
+                key_row.check(&keys, database)?;
             }
             keys = keys.with_active(wanted).expect("it is among them");
-            let named = NamedKey::from_keys(&keys, KeyRetention::Elsewhere);
+            let key_row = KeyRow::from_keys(&keys, KeyRetention::Elsewhere);
             transaction
-                .execute(NAME_KEY, params![named.key_id, named.proof])
+                .execute(STORE_KEY_ID, params![key_row.key_id, key_row.proof])
                 .map_err(failed)?;
         }
     }
@@ -72,22 +76,25 @@ pub(super) fn prepare(
     Ok((keys, renewed))
 }
 
-fn find(db: &Connection) -> Result<Option<NamedKey>> {
+fn find(db: &Connection) -> Result<Option<KeyRow>> {
     let read = |row: &rusqlite::Row<'_>| {
-        Ok(NamedKey {
+        Ok(KeyRow {
             key_id: row.get(0)?,
             proof: row.get(1)?,
-            kept: row.get(2)?,
+            stored_key: row.get(2)?,
         })
     };
     db.query_row(sql::FIND_KEY.sqlite, [], read).optional()
 }
 
-fn has_plain(db: &Connection, keys: &KeyRing) -> Result<bool> {
+fn needs_renewal(db: &Connection, keys: &KeyRing) -> Result<bool> {
     let accounts = db
-        .prepare(PLAIN_ACCOUNTS)?
+        .prepare(LIST_ACCOUNTS_TO_RENEW)?
         .exists(params![keys.text_head(), 1])?;
-    Ok(accounts || db.prepare(PLAIN_PEOPLE)?.exists(params![keys.head(), 1])?)
+    Ok(accounts
+        || db
+            .prepare(LIST_PEOPLE_TO_RENEW)?
+            .exists(params![keys.head(), 1])?)
 }
 
 fn renew_accounts(
@@ -97,7 +104,7 @@ fn renew_accounts(
 ) -> Result<u64, OpenError> {
     type Page = (i64, String, String, Option<String>);
     let find = || -> Result<Vec<Page>> {
-        let mut statement = db.prepare(PLAIN_ACCOUNTS)?;
+        let mut statement = db.prepare(LIST_ACCOUNTS_TO_RENEW)?;
         let read =
             |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
         let rows = statement.query_map(params![keys.text_head(), BATCH], read)?;
@@ -110,9 +117,9 @@ fn renew_accounts(
             return Ok(renewed);
         }
         for (id, name, newest, former) in found {
-            let place = secret_place(&name);
-            let newest = renew_text(keys, &place, &newest)?;
-            let former = former.map(|text| renew_text(keys, &place, &text));
+            let context = secret_context(&name);
+            let newest = renew_text(keys, &context, &newest)?;
+            let former = former.map(|text| renew_text(keys, &context, &text));
             let values = params![id, newest, former.transpose()?];
             db.execute(RENEW_ACCOUNT, values).map_err(failed)?;
             renewed += 1;
@@ -127,7 +134,7 @@ fn renew_people(
 ) -> Result<u64, OpenError> {
     type Page = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
     let find = || -> Result<Vec<Page>> {
-        let mut statement = db.prepare(PLAIN_PEOPLE)?;
+        let mut statement = db.prepare(LIST_PEOPLE_TO_RENEW)?;
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let rows = statement.query_map(params![keys.head(), BATCH], read)?;
         rows.collect()
@@ -139,9 +146,9 @@ fn renew_people(
             return Ok(renewed);
         }
         for (id, active, offered) in found {
-            let place = totp_place(id);
+            let context = totp_context(id);
             let again = |value: Option<Vec<u8>>| {
-                let again = value.map(|value| renew(keys, &place, &value));
+                let again = value.map(|value| renew(keys, &context, &value));
                 again.transpose()
             };
             let values = params![id, again(active)?, again(offered)?];

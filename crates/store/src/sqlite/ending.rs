@@ -13,13 +13,14 @@ use crate::rows::dispatch::{EndedColumns, seen_payload};
 use crate::rows::traffic::{EndedMessage, Tally};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
-/// What has ended changes no more.
+/// Final states never change.
 const END: &str = "
     UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts";
 /// For a lookup that ended without an answer.
-const TELL: &str = "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
+const SET_LOOKUP_RESULT: &str =
+    "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
 const STOP_TIMER: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 const CREATE_CALLBACK: &str = "
@@ -29,7 +30,7 @@ const CREATE_CALLBACK: &str = "
 const REPORT_SEEN: &str = "
     INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, kind, state, tries)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)";
-const SEE: &str = "
+const MARK_SEEN: &str = "
     UPDATE message SET seen_us = ?3
     WHERE id = (
         SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2 ORDER BY number DESC LIMIT 1
@@ -55,9 +56,9 @@ pub(super) enum Progress {
     /// It ended.
     Ended(EndedColumns),
     /// Other parts have no outcome yet.
-    GoesOn,
+    Open,
     /// It had ended before.
-    WasOver,
+    AlreadyEnded,
 }
 
 /// The statements of the hot path, prepared once for a batch.
@@ -87,7 +88,7 @@ impl<'db> Endings<'db> {
         })
     }
 
-    /// Counts what was ended; to be called when the batch is through.
+    /// Counts the ended messages; called after the batch.
     pub(super) fn close(self) -> Result<()> {
         traffic::count(self.db, &self.tally)
     }
@@ -104,17 +105,17 @@ impl<'db> Endings<'db> {
             let mut find = self.db.prepare_cached(FIND_PARTS_LEFT)?;
             let left: Option<Option<i16>> = find.query_row([id], |row| row.get(0)).optional()?;
             let Some(left) = left else {
-                return Ok(Progress::WasOver);
+                return Ok(Progress::AlreadyEnded);
             };
             let left = left.unwrap_or(parts) - 1;
             if left > 0 {
                 let mut set = self.db.prepare_cached(SET_PARTS_LEFT)?;
                 set.execute(params![id, left])?;
-                return Ok(Progress::GoesOn);
+                return Ok(Progress::Open);
             }
         }
         let ended = self.end(id, end)?;
-        Ok(ended.map_or(Progress::WasOver, Progress::Ended))
+        Ok(ended.map_or(Progress::AlreadyEnded, Progress::Ended))
     }
 
     /// Ends a message; `None` when it had ended before.
@@ -128,7 +129,7 @@ impl<'db> Endings<'db> {
         let channel = rows::channel(message.channel)?;
         let (outcome, report) = match (channel, end.report) {
             (Channel::Hlr, Some(report)) => (end.outcome, Some(report.to_owned())),
-            (Channel::Hlr, None) => self.tell(id, end.outcome)?,
+            (Channel::Hlr, None) => self.store_unanswered(id, end.outcome)?,
             (Channel::Sms | Channel::Viber, _) => (end.outcome, None),
         };
         let mut cost_micros = message.price_micros;
@@ -138,7 +139,7 @@ impl<'db> Endings<'db> {
             billing::refund(self.db, message.account_id, refund, end.at_us)?;
         }
         self.tally
-            .note(&message.ended(outcome, cost_micros, end.at_us));
+            .add(&message.ended(outcome, cost_micros, end.at_us));
         let mut callback = None;
         if let Some(url) = message.dlr_url {
             let (status, error) = outcome_numbers(outcome);
@@ -155,12 +156,12 @@ impl<'db> Endings<'db> {
         Ok(Some(EndedColumns { id, callback }))
     }
 
-    /// Makes the answer for the caller of a lookup that ended without one.
-    fn tell(&self, id: i64, outcome: Outcome) -> Result<(Outcome, Option<String>)> {
+    /// Creates and stores the result of a lookup that ended without an answer.
+    fn store_unanswered(&self, id: i64, outcome: Outcome) -> Result<(Outcome, Option<String>)> {
         let (outcome, report) = lookup::unanswered(rows::message_id(id)?, outcome);
         let (status, error) = outcome_numbers(outcome);
-        let mut tell = self.db.prepare_cached(TELL)?;
-        tell.execute(params![id, status, error, report])?;
+        let mut store_unanswered = self.db.prepare_cached(SET_LOOKUP_RESULT)?;
+        store_unanswered.execute(params![id, status, error, report])?;
         Ok((outcome, Some(report)))
     }
 
@@ -211,7 +212,6 @@ impl Message {
         self.price_micros / whole * i64::from(parts).min(whole)
     }
 
-    /// As it is counted.
     fn ended(&self, outcome: Outcome, cost_micros: i64, at_us: i64) -> EndedMessage {
         let (status, error) = outcome_numbers(outcome);
         EndedMessage {
@@ -239,11 +239,11 @@ impl Message {
     }
 }
 
-/// Notes that the recipient of a delivered message has seen it, with the report of that.
-pub(super) fn see(db: &Connection, of: &CarrierRef, at_us: i64) -> Result<bool> {
+/// Stores that the recipient of a delivered message has seen it, and creates the report.
+pub(super) fn mark_seen(db: &Connection, of: &CarrierRef, at_us: i64) -> Result<bool> {
     let values = params![of.carrier, of.reference.as_bytes(), at_us];
-    let mut see = db.prepare_cached(SEE)?;
-    let Some(seen) = see.query_row(values, Seen::read).optional()? else {
+    let mut mark_seen = db.prepare_cached(MARK_SEEN)?;
+    let Some(seen) = mark_seen.query_row(values, SeenMessage::read).optional()? else {
         return Ok(false);
     };
     if let Some(url) = seen.dlr_url {
@@ -256,14 +256,14 @@ pub(super) fn see(db: &Connection, of: &CarrierRef, at_us: i64) -> Result<bool> 
     Ok(true)
 }
 
-struct Seen {
+struct SeenMessage {
     account_id: i64,
     dlr_url: Option<Vec<u8>>,
     network: Option<i32>,
     id: i64,
 }
 
-impl Seen {
+impl SeenMessage {
     fn read(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             account_id: row.get(0)?,

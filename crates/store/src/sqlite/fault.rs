@@ -53,12 +53,12 @@ impl Fault {
         matches!(self.kind, Kind::Unexpected | Kind::IdTaken)
     }
 
-    /// Whether there was no room.
+    /// Whether the disk is full.
     pub(super) fn is_full(&self) -> bool {
         self.kind == Kind::Full
     }
 
-    /// Whether what the disk holds is unknown from now on.
+    /// Whether the state on disk is unknown from now on.
     pub(super) fn is_broken(&self) -> bool {
         self.kind == Kind::Broken
     }
@@ -76,7 +76,7 @@ impl Fault {
     }
 }
 
-/// One cause in many hands.
+/// A cause that several errors share.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Shared(Arc<dyn std::error::Error + Send + Sync>);
@@ -90,9 +90,9 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-/// Whether a message's ID is another's already.
-fn is_taken_id(error: &rusqlite::Error) -> bool {
-    matches!(error, rusqlite::Error::SqliteFailure(_, Some(said)) if said.ends_with(" message.id"))
+/// Whether a message ID exists already.
+fn is_id_taken(error: &rusqlite::Error) -> bool {
+    matches!(error, rusqlite::Error::SqliteFailure(_, Some(message)) if message.ends_with(" message.id"))
 }
 
 fn kind_of(error: &rusqlite::Error) -> Kind {
@@ -111,12 +111,12 @@ fn kind_of(error: &rusqlite::Error) -> Kind {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::CannotOpen => {
             Kind::Unavailable
         }
-        ErrorCode::ConstraintViolation if is_taken_id(error) => Kind::IdTaken,
+        ErrorCode::ConstraintViolation if is_id_taken(error) => Kind::IdTaken,
         _ => Kind::Unexpected,
     }
 }
 
-/// A row that cannot be read travels as an error of the row's mapping.
+/// An unreadable row is passed on as a conversion error of `rusqlite`.
 impl From<Corrupt> for rusqlite::Error {
     fn from(corrupt: Corrupt) -> Self {
         Self::FromSqlConversionFailure(0, rusqlite::types::Type::Null, Box::new(corrupt))
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_failure_says_what_to_do_next() {
+    fn each_error_code_has_the_right_kind() {
         for (name, code, expected) in [
             ("disk full", ffi::SQLITE_FULL, Kind::Full),
             (

@@ -29,14 +29,14 @@ impl Due {
     }
 }
 
-/// What the next step has to do.
+/// The next step.
 pub(super) enum Next {
     Fold(Due),
-    /// Nothing for these accounts; whether others may follow.
+    /// Nothing to fold in these accounts; the value says whether more accounts may follow.
     Skipped(bool),
 }
 
-/// The next account that has something to fold. For a connection that only reads.
+/// Finds the next account that has something to fold, on a read-only connection.
 pub(super) fn find_due(db: &Connection, folding: &Folding, age_us: i64) -> Result<Next> {
     let before_us = fold::day_start_us(clock::now_us(db)?.saturating_sub(age_us));
     let mut list = db.prepare_cached(sql::LIST_ACCOUNTS.sqlite)?;
@@ -64,7 +64,7 @@ pub(super) fn fold_account(
     let entries: Vec<FoldEntry> = read.query_map(values, entry)?.collect::<Result<_>>()?;
     let folded = fold::fold(&entries, due.before_us, cursor);
     let mut remove = db.prepare_cached(REMOVE)?;
-    for id in &folded.gone {
+    for id in &folded.removed {
         remove.execute([due.account, *id])?;
     }
     let mut change = db.prepare_cached(CHANGE)?;

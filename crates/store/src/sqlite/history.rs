@@ -19,16 +19,16 @@ use crate::rows::history::{
 };
 use crate::sql::history as sql;
 
-/// How many bits of an ID tell the place within its segment; the index is built on it.
+/// The low bits of an ID, which count within a segment; the index depends on this number.
 const SEGMENT_BITS: u32 = 9;
-/// How many segments one look asks: a few microseconds each, when the account is known.
+/// How many segments one page checks if the account is known: a few microseconds each.
 const SEGMENTS: u32 = 3_000;
 /// The number of segments for a search by number alone, which reads each segment in full.
 const SEGMENTS_OF_ALL: u32 = 250;
-/// How many messages one look checks.
+/// How many messages one page checks.
 const ROWS: u32 = 4_000;
 
-const ACCEPTED: &str = "SELECT id, accepted_us FROM message WHERE id >= ?1 ORDER BY id LIMIT 1";
+const PROBE: &str = "SELECT id, accepted_us FROM message WHERE id >= ?1 ORDER BY id LIMIT 1";
 /// The newest message before an ID.
 const NEWEST: &str = "SELECT max(id) FROM message WHERE id < ?1";
 const OF_ACCOUNT: &str = "
@@ -42,7 +42,7 @@ const OF_ALL_TO: &str = "
     WHERE id >> 9 = ?1 AND ?3 IS NULL AND recipient = ?4 AND id < ?2 ORDER BY id DESC";
 const OF_ALL: &str = "
     SELECT id FROM message WHERE id >= ?1 << 9 AND id < ?2 AND ?3 IS NULL AND ?4 IS NULL ORDER BY id DESC";
-const FITTING: &str = concat!(
+const FIND_MATCHING: &str = concat!(
     "SELECT ",
     summary_columns!(),
     " FROM message AS m WHERE m.id = ?1 AND m.accepted_us >= ?2 AND m.accepted_us < ?3
@@ -53,34 +53,34 @@ const FITTING: &str = concat!(
 
 #[async_trait]
 impl HistoryStore for SqliteStore {
-    async fn look_for_messages(
+    async fn search_messages(
         &self,
         filter: &MessageFilter,
-        look: Cursor<MessageId>,
+        cursor: Cursor<MessageId>,
     ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
         let (index, matching) = (
             IndexColumns::from_filter(filter),
             MatchColumns::from_filter(filter),
         );
-        self.read("look for messages", move |db| {
-            Ok(find_page(db, index, &matching, look)?.found()?)
+        self.read("search messages", move |db| {
+            Ok(find_page(db, index, &matching, cursor)?.into_page()?)
         })
         .await
     }
 
-    async fn look_for_callbacks(
+    async fn search_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Cursor<CallbackId>,
+        cursor: Cursor<CallbackId>,
     ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
         let (columns, with_done) = (FilterColumns::from_filter(filter), filter.with_done);
-        self.read("look for callbacks", move |db| {
-            message_detail::look_for_callbacks(db, &columns, with_done, look)
+        self.read("search callbacks", move |db| {
+            message_detail::search_callbacks(db, &columns, with_done, cursor)
         })
         .await
     }
 
-    async fn find_story(
+    async fn find_message_detail(
         &self,
         account: Option<AccountId>,
         id: MessageId,
@@ -92,12 +92,12 @@ impl HistoryStore for SqliteStore {
     }
 }
 
-/// Messages that fit, the newest first.
+/// Matching messages, the newest first.
 fn find_page(
     db: &Connection,
     index: IndexColumns,
     matching: &MatchColumns,
-    look: Cursor<MessageId>,
+    cursor: Cursor<MessageId>,
 ) -> Result<MessagePage> {
     let (ids, segments) = match (index.account_id, index.recipient) {
         (Some(_), Some(_)) => (OF_ACCOUNT_TO, SEGMENTS),
@@ -105,36 +105,36 @@ fn find_page(
         (None, Some(_)) => (OF_ALL_TO, SEGMENTS_OF_ALL),
         (None, None) => (OF_ALL, SEGMENTS),
     };
-    let mut walk = Walk {
+    let mut search = Search {
         newest: db.prepare_cached(NEWEST)?,
         ids: db.prepare_cached(ids)?,
-        matching: db.prepare_cached(FITTING)?,
-        limit: look.limit as usize,
+        matching: db.prepare_cached(FIND_MATCHING)?,
+        limit: cursor.limit as usize,
         rows: Vec::new(),
         checked: 0,
     };
     let (floor, ceiling) = bounds(db, matching)?;
-    let before = look.before.map_or(i64::MAX, MessageId::as_i64);
+    let before = cursor.before.map_or(i64::MAX, MessageId::as_i64);
     let mut end = before.min(ceiling);
     for _ in 0..segments {
-        let newest = walk.newest_before(end)?;
+        let newest = search.newest_before(end)?;
         let Some(newest) = newest.filter(|newest| *newest > floor) else {
-            return Ok(walk.stopped(None));
+            return Ok(search.finish(None));
         };
         let segment = newest >> SEGMENT_BITS;
-        if let Some(last) = walk.segment(segment, end, index, matching)? {
-            return Ok(walk.stopped(Some(last)));
+        if let Some(last) = search.segment(segment, end, index, matching)? {
+            return Ok(search.finish(Some(last)));
         }
         end = segment << SEGMENT_BITS;
     }
-    Ok(walk.stopped(Some(end)))
+    Ok(search.finish(Some(end)))
 }
 
 /// The bounds of the requested times: messages at or below the first, or at or above the second, do not match.
 fn bounds(db: &Connection, matching: &MatchColumns) -> Result<(i64, i64)> {
-    let mut edges = db.prepare_cached(sql::EDGES.sqlite)?;
+    let mut first_and_last = db.prepare_cached(sql::FIRST_AND_LAST.sqlite)?;
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (Some(first), Some(last)) = edges.query_row([], read)? else {
+    let (Some(first), Some(last)) = first_and_last.query_row([], read)? else {
         return Ok((0, i64::MAX));
     };
     let since = search(db, TimeSearch::for_since(matching, first, last))?;
@@ -149,17 +149,16 @@ fn search(db: &Connection, search: Option<TimeSearch>) -> Result<Option<TimeSear
     let Some(mut search) = search else {
         return Ok(None);
     };
-    let mut accepted = db.prepare_cached(ACCEPTED)?;
+    let mut accepted = db.prepare_cached(PROBE)?;
     while let [probe] = search.probes(1)[..] {
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let found = accepted.query_row([probe], read).optional()?;
-        search.note(probe, found);
+        search.narrow(probe, found);
     }
     Ok(Some(search))
 }
 
-/// A look under way.
-struct Walk<'db> {
+struct Search<'db> {
     newest: CachedStatement<'db>,
     ids: CachedStatement<'db>,
     matching: CachedStatement<'db>,
@@ -168,7 +167,7 @@ struct Walk<'db> {
     checked: u32,
 }
 
-impl Walk<'_> {
+impl Search<'_> {
     fn newest_before(&mut self, end: i64) -> Result<Option<i64>> {
         self.newest.query_row([end], |row| row.get(0))
     }
@@ -202,7 +201,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    fn stopped(self, next: Option<i64>) -> MessagePage {
+    fn finish(self, next: Option<i64>) -> MessagePage {
         MessagePage {
             rows: self.rows,
             next,

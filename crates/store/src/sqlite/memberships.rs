@@ -19,7 +19,7 @@ use crate::sql::memberships as sql;
 const SET_FIRST_ROLE: &str = "
     UPDATE person SET role = ?3 WHERE id = ?1 AND account_id = ?2 AND role <> 'operator'";
 const SET_ROLE: &str = "UPDATE membership SET role = ?3 WHERE person_id = ?1 AND account_id = ?2";
-const FIRST_ACCOUNT: &str = "SELECT role, account_id FROM person WHERE id = ?1";
+const FIND_FIRST_ACCOUNT: &str = "SELECT role, account_id FROM person WHERE id = ?1";
 
 fn list(db: &Connection, first: PersonId, last: PersonId) -> Result<Vec<Membership>> {
     let read = |row: &Row<'_>| Ok(MembershipColumns::read(row)?.membership()?);
@@ -41,10 +41,10 @@ fn join(db: &Connection, joining: &Joining) -> Result<bool> {
     else {
         return Ok(false);
     };
-    db.prepare_cached(sql::FORGET_LINKS.sqlite)?
+    db.prepare_cached(sql::DELETE_LINKS.sqlite)?
         .execute([person])?;
     let id = account.as_i64();
-    db.prepare_cached(sql::TAKE_AS_FIRST.sqlite)?
+    db.prepare_cached(sql::SET_FIRST_IF_NONE.sqlite)?
         .execute(params![person, id])?;
     db.prepare_cached(sql::JOIN.sqlite)?
         .execute(params![person, id, role.name(), now_us])?;
@@ -87,19 +87,19 @@ fn leave(
 ) -> Result<PersonChanged> {
     let (id, lost) = (person.as_i64(), account.as_i64());
     let first: Option<(String, Option<i64>)> = db
-        .prepare_cached(FIRST_ACCOUNT)?
+        .prepare_cached(FIND_FIRST_ACCOUNT)?
         .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((role, first)) = first else {
         return Ok(PersonChanged::Unknown);
     };
-    db.prepare_cached(sql::END_SESSIONS_THERE.sqlite)?
+    db.prepare_cached(sql::END_ACCOUNT_SESSIONS.sqlite)?
         .execute([id, lost])?;
     if first != Some(lost) {
         if db.prepare_cached(sql::LEAVE.sqlite)?.execute([id, lost])? == 0 {
             return Ok(PersonChanged::Unknown);
         }
-    } else if !leave_first(db, id, &role)? {
+    } else if !replace_first_account(db, id, &role)? {
         delete_person(db, person, now)?;
         return Ok(PersonChanged::Done);
     }
@@ -107,12 +107,12 @@ fn leave(
     Ok(PersonChanged::Done)
 }
 
-/// Makes the oldest membership of a person their first account; an operator may have none. `false` when nothing is
-/// left.
-fn leave_first(db: &Connection, person: i64, role: &str) -> Result<bool> {
+/// Makes the oldest membership of a person their first account; an operator may have none. `false` if the person has no
+/// account left.
+fn replace_first_account(db: &Connection, person: i64, role: &str) -> Result<bool> {
     let is_operator = role == Role::Operator.name();
     let next: Option<(i64, String, Option<i64>)> = db
-        .prepare_cached(sql::OLDEST.sqlite)?
+        .prepare_cached(sql::FIND_OLDEST.sqlite)?
         .query_row([person], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     let mut set = db.prepare_cached(sql::SET_FIRST.sqlite)?;
@@ -124,7 +124,7 @@ fn leave_first(db: &Connection, person: i64, role: &str) -> Result<bool> {
             set.execute(params![person, role, account, seen_us])?;
             db.prepare_cached(sql::LEAVE.sqlite)?
                 .execute([person, account])?;
-            db.prepare_cached(sql::STAY_IN_FIRST.sqlite)?
+            db.prepare_cached(sql::RESET_CHOSEN_ACCOUNT.sqlite)?
                 .execute([person, account])?
         }
     };
@@ -161,7 +161,7 @@ impl MembershipStore for SqliteStore {
         .await
     }
 
-    async fn set_role_in(
+    async fn set_account_role(
         &self,
         person: PersonId,
         account: AccountId,
@@ -173,15 +173,13 @@ impl MembershipStore for SqliteStore {
         .await
     }
 
-    async fn leave_account(
+    async fn remove_member(
         &self,
         person: PersonId,
         account: AccountId,
         now: Timestamp,
     ) -> Result<PersonChanged, StoreError> {
-        self.write("leave an account", move |db| {
-            leave(db, person, account, now)
-        })
-        .await
+        self.write("remove a member", move |db| leave(db, person, account, now))
+            .await
     }
 }

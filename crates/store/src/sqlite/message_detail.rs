@@ -63,15 +63,15 @@ pub(super) fn find(
         return Ok(None);
     };
     let related = RelatedRows {
-        place: find_place(db, &summary, &detail)?,
+        queue_row: find_queue_row(db, &summary, &detail)?,
         parts: list_parts(db, id)?,
         callbacks: list_callbacks(db, id)?,
     };
     Ok(Some(detail.detail(summary, related)?))
 }
 
-/// Its row in the queue, while it is not finished.
-fn find_place(
+/// The queue row of a message that has not ended.
+fn find_queue_row(
     db: &Connection,
     summary: &SummaryColumns,
     detail: &DetailColumns,
@@ -86,7 +86,7 @@ fn find_place(
     let from_us = summary.accepted_us;
     let waiting = params![detail.priority, from_us, id, QUEUE_ROWS];
     match find_one(db, FIND_WAITING, waiting)? {
-        Some(place) => Ok(Some(place)),
+        Some(queue_row) => Ok(Some(queue_row)),
         None => find_one(db, FIND_HELD, params![id, QUEUE_ROWS]),
     }
 }
@@ -120,13 +120,13 @@ fn list_callbacks(
 }
 
 /// Callbacks that match, the newest first.
-pub(super) fn look_for_callbacks(
+pub(super) fn search_callbacks(
     db: &Connection,
     filter: &FilterColumns,
     with_done: bool,
-    look: Cursor<CallbackId>,
+    cursor: Cursor<CallbackId>,
 ) -> Result<Page<CallbackRecord, CallbackId>> {
-    let before = look.before.map_or(i64::MAX, CallbackId::as_i64);
+    let before = cursor.before.map_or(i64::MAX, CallbackId::as_i64);
     let before = before.min(filter.last_id.saturating_add(1));
     let window = window(db, before, with_done)?;
     let sql = format!("{RECORD} WHERE {MATCHES} AND c.id = ?7");
@@ -143,12 +143,12 @@ pub(super) fn look_for_callbacks(
             id,
         ];
         let record = find.query_row(values, callbacks::record).optional()?;
-        records.extend(record.filter(|record| window.wants(record)));
-        if records.len() >= look.limit as usize {
-            return Ok(window.found(records, Some(id))?);
+        records.extend(record.filter(|record| window.includes(record)));
+        if records.len() >= cursor.limit as usize {
+            return Ok(window.page(records, Some(id))?);
         }
     }
-    Ok(window.found(records, None)?)
+    Ok(window.page(records, None)?)
 }
 
 /// The callbacks to check.

@@ -156,7 +156,7 @@ fn find_lookup(db: &Connection, account: AccountId, id: MessageId) -> Result<Opt
     }))
 }
 
-/// The account's messages that wait for their time.
+/// The scheduled messages of an account.
 fn list_scheduled(
     db: &Connection,
     account: AccountId,
@@ -169,7 +169,7 @@ fn list_scheduled(
         .collect()
 }
 
-/// The account's messages that wait for their time, after one of them.
+/// The scheduled messages of an account after a cursor.
 fn list_scheduled_after(
     db: &Connection,
     account: AccountId,
@@ -196,7 +196,7 @@ fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Re
         .query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
     billing::refund(db, account.as_i64(), price, now_us)?;
     let mut tally = Tally::default();
-    tally.note(&EndedMessage {
+    tally.add(&EndedMessage {
         account_id: account.as_i64(),
         channel: rows::channel_number(message.channel),
         network: message.network.map(Network::code),

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, 
 
 use super::clock;
 use crate::OpenError;
-use crate::migrations::{self, Migration, Standing};
+use crate::migrations::{self, Migration, SchemaState};
 use crate::seal::{self, Seal};
 
 const CREATE_HISTORY: &str = "
@@ -17,20 +17,20 @@ const CREATE_HISTORY: &str = "
 const OLDER_NODES: &str = "
     SELECT id, version, host FROM node WHERE alive_until_us >= ?1 AND coalesce(schema_level, 0) < ?2 ORDER BY id";
 
-/// What came of a step.
+/// The result of a migration.
 enum Applied {
     /// It is applied, or the schema is newer already.
-    Now(Standing),
-    /// Nodes are running that could not work after it.
+    Done(SchemaState),
+    /// Nodes are running that cannot work after it.
     OlderNodes(Vec<String>),
 }
 
-/// Refuses a file that is sealed, else brings it up to date.
+/// Refuses a sealed file; brings any other up to date.
 pub(super) fn run(connection: &mut Connection, steps: &[Migration]) -> Result<(), OpenError> {
     let sealed = seal(connection).map_err(|error| steps[0].failed(error))?;
     match sealed {
         Some(seal) => Err(seal.refusal()),
-        None => advance(connection, steps),
+        None => apply_missing(connection, steps),
     }
 }
 
@@ -44,13 +44,16 @@ fn seal(connection: &Connection) -> Result<Option<Seal>> {
 }
 
 /// Applies missing migrations, each in its own transaction. A current file is not written to.
-pub(super) fn advance(connection: &mut Connection, steps: &[Migration]) -> Result<(), OpenError> {
+pub(super) fn apply_missing(
+    connection: &mut Connection,
+    steps: &[Migration],
+) -> Result<(), OpenError> {
     let known = migrations::level(steps);
-    let mut at = standing(connection, known).map_err(|error| steps[0].failed(error))?;
+    let mut at = read_state(connection, known).map_err(|error| steps[0].failed(error))?;
     while let Some(step) = migrations::next(steps, at)? {
         let applied = apply(connection, steps, step).map_err(|error| step.failed(error))?;
         at = match applied {
-            Applied::Now(at) => at,
+            Applied::Done(at) => at,
             Applied::OlderNodes(nodes) => return Err(step.blocked_by(nodes)),
         };
     }
@@ -60,9 +63,9 @@ pub(super) fn advance(connection: &mut Connection, steps: &[Migration]) -> Resul
 /// Applies a migration unless another process has done so, and returns the resulting version.
 fn apply(connection: &mut Connection, steps: &[Migration], step: &Migration) -> Result<Applied> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let at = standing(&transaction, migrations::level(steps))?;
+    let at = read_state(&transaction, migrations::level(steps))?;
     if at.applied >= step.number {
-        return Ok(Applied::Now(at));
+        return Ok(Applied::Done(at));
     }
     if step.waits_for_nodes() {
         let nodes = older_nodes(&transaction, step)?;
@@ -78,14 +81,14 @@ fn apply(connection: &mut Connection, steps: &[Migration], step: &Migration) -> 
         params![step.number, step.name],
     )?;
     let oldest = migrations::oldest(steps, step);
-    if step.keeps_oldest() {
+    if step.stores_oldest() {
         transaction.execute(
             "INSERT INTO schema_fit (number, oldest) VALUES (?1, ?2)",
             params![step.number, oldest],
         )?;
     }
     transaction.commit()?;
-    Ok(Applied::Now(Standing {
+    Ok(Applied::Done(SchemaState {
         applied: step.number,
         oldest: Some(oldest),
     }))
@@ -104,8 +107,8 @@ fn older_nodes(connection: &Connection, step: &Migration) -> Result<Vec<String>>
         .collect()
 }
 
-/// Where the schema stands. What a newer program left is asked only where one was at work: before, it may not be there.
-fn standing(connection: &Connection, known: i64) -> Result<Standing> {
+/// The state of the schema. The table `schema_fit` exists only if a newer program may have used the file.
+fn read_state(connection: &Connection, known: i64) -> Result<SchemaState> {
     let applied = applied(connection)?;
     let oldest = if applied > known {
         let oldest = "SELECT oldest FROM schema_fit WHERE number = ?1";
@@ -115,7 +118,7 @@ fn standing(connection: &Connection, known: i64) -> Result<Standing> {
     } else {
         None
     };
-    Ok(Standing { applied, oldest })
+    Ok(SchemaState { applied, oldest })
 }
 
 fn has_history(connection: &Connection) -> Result<bool> {

@@ -14,26 +14,26 @@ const RENEW_HEARTBEAT: &str = "UPDATE node SET alive_until_us = ?2 WHERE id = ?1
 const OLDEST: &str = "
     SELECT coalesce((SELECT f.oldest FROM schema_fit AS f WHERE f.number = m.number), m.number)
     FROM schema_migration AS m ORDER BY m.number DESC LIMIT 1";
-const FORGET_OTHERS: &str = "DELETE FROM node WHERE id <> ?1 AND (works OR alive_until_us < ?2)";
-const FORGET_NOTES_OF_OTHERS: [&str; 3] = [
+const DELETE_OTHERS: &str = "DELETE FROM node WHERE id <> ?1 AND (works OR alive_until_us < ?2)";
+const DELETE_ROWS_OF_OTHERS: [&str; 3] = [
     "DELETE FROM carrier WHERE node <> ?1",
     "DELETE FROM bind_wish WHERE node <> ?1",
     "UPDATE bind SET owner = 0 WHERE owner <> 0 AND owner <> ?1",
 ];
-const FORGET: [&str; 4] = [
+const DELETE: [&str; 4] = [
     "DELETE FROM node WHERE id = ?1",
     "DELETE FROM carrier WHERE node = ?1",
     "DELETE FROM bind_wish WHERE node = ?1",
     "UPDATE bind SET owner = 0 WHERE owner = ?1",
 ];
-/// Two ranges around the rows of the caller, which need not be read.
-const GIVE_BACK_OTHERS: [&str; 4] = [
+/// Two ranges, so that the rows of this node are not read.
+const RELEASE_OTHERS: [&str; 4] = [
     "UPDATE queue SET owner = 0 WHERE owner > 0 AND owner < ?1",
     "UPDATE queue SET owner = 0 WHERE owner > ?1",
     "UPDATE callback_queue SET owner = 0 WHERE owner > 0 AND owner < ?1",
     "UPDATE callback_queue SET owner = 0 WHERE owner > ?1",
 ];
-const GIVE_BACK: [&str; 2] = [
+const RELEASE: [&str; 2] = [
     "UPDATE queue SET owner = 0 WHERE owner = ?1",
     "UPDATE callback_queue SET owner = 0 WHERE owner = ?1",
 ];
@@ -41,7 +41,7 @@ const GIVE_BACK: [&str; 2] = [
 /// Adds a node.
 pub(super) fn join(
     db: &Connection,
-    card: &NodeInfo,
+    info: &NodeInfo,
     level: i64,
     up_us: i64,
     lifetime_us: i64,
@@ -51,11 +51,11 @@ pub(super) fn join(
         now_us.saturating_add(lifetime_us),
         now_us.saturating_sub(up_us),
         level,
-        card.works,
-        card.roles.join(","),
-        card.version,
-        card.host,
-        card.listen,
+        info.works,
+        info.roles.join(","),
+        info.version,
+        info.host,
+        info.listen,
     ];
     let id = db
         .prepare_cached(JOIN)?
@@ -63,7 +63,7 @@ pub(super) fn join(
     Ok(rows::node_id(id)?)
 }
 
-/// Renews the heartbeat of a node, unless it was given up or its program is too old.
+/// Renews the heartbeat of a node, unless it was removed or its program is too old.
 pub(super) fn renew_heartbeat(
     db: &Connection,
     node: NodeId,
@@ -77,22 +77,22 @@ pub(super) fn renew_heartbeat(
         .prepare_cached(OLDEST)?
         .query_row([], |row| row.get(0))
         .optional()?;
-    Ok(operations::renew_heartbeat(is_known, oldest, level)?)
+    Ok(operations::heartbeat_result(is_known, oldest, level)?)
 }
 
 /// Releases the rows that other nodes hold.
-pub(super) fn give_up_others(db: &Connection, node: NodeId) -> Result<u64> {
+pub(super) fn remove_others(db: &Connection, node: NodeId) -> Result<u64> {
     let now_us = clock::now_us(db)?;
-    db.prepare_cached(FORGET_OTHERS)?
+    db.prepare_cached(DELETE_OTHERS)?
         .execute(params![node.as_i64(), now_us])?;
-    run_all(db, &FORGET_NOTES_OF_OTHERS, node)?;
-    run_all(db, &GIVE_BACK_OTHERS, node)
+    run_all(db, &DELETE_ROWS_OF_OTHERS, node)?;
+    run_all(db, &RELEASE_OTHERS, node)
 }
 
 /// Releases the rows that a node holds, and deletes the node.
 pub(super) fn leave(db: &Connection, node: NodeId) -> Result<()> {
-    run_all(db, &FORGET, node)?;
-    run_all(db, &GIVE_BACK, node).map(drop)
+    run_all(db, &DELETE, node)?;
+    run_all(db, &RELEASE, node).map(drop)
 }
 
 /// Returns how many rows the statements changed.

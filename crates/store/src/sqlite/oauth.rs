@@ -44,10 +44,10 @@ const CREATE_GRANT: &str = "
             OR EXISTS (SELECT 1 FROM membership WHERE person_id = ?7 AND account_id = ?2))";
 #[async_trait]
 impl OAuthStore for SqliteStore {
-    async fn create_client(&self, kept: &StoredClient, most: u32) -> Result<bool, StoreError> {
-        let kept = kept.clone();
+    async fn create_client(&self, stored: &StoredClient, most: u32) -> Result<bool, StoreError> {
+        let stored = stored.clone();
         self.write("register a client", move |db| {
-            create_client(db, &kept, most)
+            create_client(db, &stored, most)
         })
         .await
     }
@@ -73,7 +73,7 @@ impl OAuthStore for SqliteStore {
         most: u32,
     ) -> Result<bool, StoreError> {
         let (id, request) = (*id, request.clone());
-        self.write("keep an authorization request", move |db| {
+        self.write("store an authorization request", move |db| {
             create_request(db, &id, &request, most)
         })
         .await
@@ -180,16 +180,16 @@ impl OAuthStore for SqliteStore {
     }
 }
 
-fn create_client(db: &Connection, kept: &StoredClient, most: u32) -> Result<bool> {
-    let unused_kept_us = micros(kept.expires) - micros(kept.created_at);
+fn create_client(db: &Connection, stored: &StoredClient, most: u32) -> Result<bool> {
+    let unused_lifetime_us = micros(stored.expires) - micros(stored.created_at);
     db.prepare_cached(EVICT_CLIENTS)?
-        .execute(params![unused_kept_us, most])?;
+        .execute(params![unused_lifetime_us, most])?;
     let values = params![
-        kept.client.id,
-        kept.client.name.as_str(),
-        redirects(&kept.client),
-        micros(kept.created_at),
-        micros(kept.expires),
+        stored.client.id,
+        stored.client.name.as_str(),
+        redirects(&stored.client),
+        micros(stored.created_at),
+        micros(stored.expires),
         most,
     ];
     Ok(db.prepare_cached(CREATE_CLIENT)?.execute(values)? > 0)

@@ -1,15 +1,15 @@
-//! The port for what operators see: nodes, queues, messages that are stuck, receipts that match nothing.
+//! The port for operators: nodes, queues, overdue messages, unmatched receipts.
 
 use async_trait::async_trait;
 use domain::ids::AccountId;
 use domain::ports::{
-    DatabaseFacts, NodeStatus, OperationsStore, Overdue, QueueDepth, Receiver, StoreError,
-    Unmatched,
+    DatabaseFacts, NodeCarrierStatus, NodeStatus, OperationsStore, Overdue, QueueDepth, Receiver,
+    StoreError, Unmatched,
 };
 use jiff::SignedDuration;
 use rusqlite::{Connection, Result, Row, params};
 
-use super::{SqliteStore, clock};
+use super::{SqliteStore, carriers, clock};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::duration_us;
 use crate::rows::operations::{
@@ -35,7 +35,7 @@ const LIST_NODES: &str = "
         (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT ?2)),
         started_us, schema_level, works, roles, version, host, listen
     FROM node ORDER BY id";
-/// Queues by number, each with how much waits and its first time.
+/// The number of each queue, the number of its rows, and its first time.
 const LIST_QUEUES: &str = concat!(
     "WITH RECURSIVE receiver (owner) AS (",
     receivers!(),
@@ -93,7 +93,8 @@ const LIST_OVERDUE: &str = "
         SELECT * FROM (SELECT * FROM queue WHERE owner < -1 LIMIT ?3) WHERE due_us <= ?1
     ) AS q JOIN message AS m ON m.id = q.id
     ORDER BY q.due_us, q.id LIMIT ?2";
-/// CROSS JOIN: the few that wait come first, then their rows; the planner would read all reports instead.
+/// `CROSS JOIN` fixes the order: first the few waiting callbacks, then their rows. The planner would read all
+/// callbacks.
 const LIST_WAITING: &str = concat!(
     "WITH RECURSIVE receiver (owner) AS (",
     receivers!(),
@@ -139,6 +140,10 @@ impl OperationsStore for SqliteStore {
         self.read("list nodes", list_nodes).await
     }
 
+    async fn list_carrier_statuses(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
+        self.read("list carriers", carriers::list).await
+    }
+
     async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         self.read("list queues", list_queues).await
     }
@@ -149,14 +154,14 @@ impl OperationsStore for SqliteStore {
         limit: u32,
     ) -> Result<Vec<Overdue>, StoreError> {
         let age_us = duration_us(age);
-        self.read("list what is overdue", move |db| {
+        self.read("list overdue messages", move |db| {
             list_overdue(db, age_us, limit)
         })
         .await
     }
 
     async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
-        self.read("list receipts that fit nothing", move |db| {
+        self.read("list unmatched receipts", move |db| {
             list_unmatched(db, limit)
         })
         .await
@@ -171,7 +176,6 @@ impl OperationsStore for SqliteStore {
     }
 }
 
-/// The nodes.
 fn list_nodes(db: &Connection) -> Result<Vec<NodeStatus>> {
     let read = |row: &Row<'_>| Ok(NodeColumns::read(row)?.node()?);
     let now_us = clock::now_us(db)?;
@@ -180,7 +184,6 @@ fn list_nodes(db: &Connection) -> Result<Vec<NodeStatus>> {
         .collect()
 }
 
-/// How much waits in every queue.
 fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
     let read = |row: &Row<'_>| Ok(DepthColumns::read(row)?.depth()?);
     let now_us = clock::now_us(db)?;
@@ -198,7 +201,6 @@ fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<Vec<Overdue>
         .collect()
 }
 
-/// Receipts that fit nothing.
 fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatched>> {
     let read = |row: &Row<'_>| Ok(UnmatchedColumns::read(row)?.unmatched()?);
     db.prepare_cached(sql::LIST_UNMATCHED.sqlite)?
@@ -206,13 +208,12 @@ fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatched>> {
         .collect()
 }
 
-/// What the database is.
 fn describe(db: &Connection) -> Result<DatabaseFacts> {
     let read = |row: &Row<'_>| Ok(DatabaseColumns::read(row)?.facts("SQLite")?);
     db.prepare_cached(DESCRIBE)?.query_row([], read)
 }
 
-/// The hosts for which reports wait or are parked.
+/// The hosts for which callbacks wait or are parked.
 fn list_receivers(db: &Connection, account: Option<AccountId>) -> Result<Vec<Receiver>> {
     let read = |row: &Row<'_>| WaitingColumns::read(row);
     let waiting: Vec<WaitingColumns> = match account {

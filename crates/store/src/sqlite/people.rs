@@ -12,8 +12,10 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
 use super::oauth::end_grants_of;
-use super::second_factor::open_half;
-use super::sessions::{Owner, end_session, end_sessions, end_sessions_but, open_session, sweep};
+use super::second_factor::create_pending_sign_in;
+use super::sessions::{
+    Owner, delete_expired, end_session, end_sessions, end_sessions_except, open_session,
+};
 use crate::rows::micros;
 use crate::rows::oauth::GrantsToEnd;
 use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
@@ -28,7 +30,8 @@ const LIST_INVITATIONS: &str = "
 const SET_PASSWORD: &str = "UPDATE person SET password = ?2 WHERE id = ?1";
 const HAS_SECOND_FACTOR: &str = "SELECT totp_secret IS NOT NULL FROM person WHERE id = ?1";
 
-const OPERATORS_BESIDES: &str = "SELECT count(*) FROM person WHERE role = 'operator' AND id <> ?1";
+const COUNT_OTHER_OPERATORS: &str =
+    "SELECT count(*) FROM person WHERE role = 'operator' AND id <> ?1";
 const ROLE_OF: &str = "SELECT role FROM person WHERE id = ?1";
 const SET_ROLE: &str = "UPDATE person SET role = ?2, account_id = ?3 WHERE id = ?1";
 const REMOVE_PERSON: [&str; 4] = [
@@ -85,14 +88,14 @@ fn redeem_invitation(
     link: &TokenHash,
     password: &PasswordHash,
     session: &NewSession,
-    half_expires: Timestamp,
+    pending_expires: Timestamp,
     ends_grants: bool,
 ) -> Result<Option<Redeemed>> {
-    sweep(db, micros(session.opened_at))?;
+    delete_expired(db, micros(session.opened_at))?;
     let mut used = db.prepare_cached(sql::USE_INVITATION.sqlite)?;
     let used = used.query_row([link.as_bytes()], invitation).optional()?;
     let Some(used) = used else { return Ok(None) };
-    let (person, is_half_open) = match used.purpose {
+    let (person, needs_second_factor) = match used.purpose {
         Purpose::NewPassword(person) => {
             let values = params![person.as_i64(), password.as_str()];
             db.prepare_cached(SET_PASSWORD)?.execute(values)?;
@@ -119,14 +122,14 @@ fn redeem_invitation(
     let Some(person) = person else {
         return Ok(None);
     };
-    if is_half_open {
-        open_half(db, person, &session.hash, micros(half_expires))?;
+    if needs_second_factor {
+        create_pending_sign_in(db, person, &session.hash, micros(pending_expires))?;
     } else {
         open_session(db, Owner::Person(person), session)?;
     }
     Ok(Some(Redeemed {
         person,
-        is_half_open,
+        needs_second_factor,
     }))
 }
 
@@ -190,13 +193,13 @@ fn list_people(
 }
 
 /// Whether a person may stop being an operator, or be removed. There is one writer, so the answer stays valid.
-fn may_step_down(db: &Connection, id: PersonId) -> Result<PersonChanged> {
+fn check_not_last_operator(db: &Connection, id: PersonId) -> Result<PersonChanged> {
     let role: Option<String> = db
         .prepare_cached(ROLE_OF)?
         .query_row([id.as_i64()], |row| row.get(0))
         .optional()?;
     let others: i64 = db
-        .prepare_cached(OPERATORS_BESIDES)?
+        .prepare_cached(COUNT_OTHER_OPERATORS)?
         .query_row([id.as_i64()], |row| row.get(0))?;
     Ok(match role {
         None => PersonChanged::Unknown,
@@ -212,7 +215,7 @@ fn set_role(
     account: Option<AccountId>,
     now: Timestamp,
 ) -> Result<PersonChanged> {
-    let may = may_step_down(db, id)?;
+    let may = check_not_last_operator(db, id)?;
     let stays = role == Role::Operator && may == PersonChanged::LastOperator;
     if may == PersonChanged::Done || stays {
         let values = params![id.as_i64(), role.name(), account.map(AccountId::as_i64)];
@@ -226,7 +229,7 @@ fn set_role(
 }
 
 fn remove_person(db: &Connection, id: PersonId, now: Timestamp) -> Result<PersonChanged> {
-    let may = may_step_down(db, id)?;
+    let may = check_not_last_operator(db, id)?;
     if may == PersonChanged::Done {
         delete_person(db, id, now)?;
     }
@@ -253,7 +256,7 @@ fn set_password(
     let values = params![id.as_i64(), password.as_str()];
     let is_set = db.prepare_cached(SET_PASSWORD)?.execute(values)? > 0;
     if is_set {
-        end_sessions_but(db, id, kept)?;
+        end_sessions_except(db, id, kept)?;
         if let Some(now) = grants_end {
             end_grants_of(db, id, GrantsToEnd::All, micros(now))?;
         }
@@ -318,12 +321,12 @@ impl PeopleStore for SqliteStore {
         link: &TokenHash,
         password: &PasswordHash,
         session: &NewSession,
-        half_expires: Timestamp,
+        pending_expires: Timestamp,
         ends_grants: bool,
     ) -> Result<Option<Redeemed>, StoreError> {
         let (link, password, session) = (*link, password.clone(), session.clone());
         self.write("accept an invitation", move |db| {
-            redeem_invitation(db, &link, &password, &session, half_expires, ends_grants)
+            redeem_invitation(db, &link, &password, &session, pending_expires, ends_grants)
         })
         .await
     }

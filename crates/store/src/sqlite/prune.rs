@@ -6,7 +6,7 @@ use super::clock;
 use crate::rows::dispatch::PruneColumns;
 use crate::rows::sweep::Sweep;
 
-/// A part whose report never came is kept as long as its message waits for it.
+/// A part without a receipt stays as long as its message waits for one.
 const RECEIPTS: &str = "
     SELECT t.number, t.taken_us, t.status IS NOT NULL
         OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL)
@@ -25,12 +25,12 @@ const PRUNE_ATTEMPTS: &str = "
             ON a.id BETWEEN c.id * 1048576 AND c.id * 1048576 + 1048575
         WHERE c.message_id = ?1 AND c.kind <> 2)";
 const PRUNE_CALLBACKS: &str = "DELETE FROM callback WHERE message_id = ?1 AND kind <> 2";
-/// Read again in the writer: between the two a report may have been replayed.
+/// The conditions are checked again, because a callback may have been replayed since they were read.
 const PRUNE_MESSAGE: &str = "
     DELETE FROM message WHERE id = ?1 AND final_us <= ?2
         AND NOT EXISTS (SELECT 1 FROM callback WHERE message_id = ?1 AND kind <> 2 AND state = 0)";
 
-/// Forgets parts that were reported on and receipts that matched nothing.
+/// Deletes reported parts and unmatched receipts.
 pub(super) fn prune_receipts(db: &Connection, age_us: i64, limit: u32) -> Result<u64> {
     let before_us = clock::now_us(db)?.saturating_sub(age_us);
     let early = db
@@ -45,7 +45,7 @@ pub(super) fn prune_receipts(db: &Connection, age_us: i64, limit: u32) -> Result
     Ok((early + old.len()) as u64)
 }
 
-/// Rows are numbered as they come, so behind the first that is too young there is none that is old enough.
+/// Rows are numbered in the order of insertion, so no old row follows the first one that is too young.
 fn find_old_receipts(db: &Connection, before_us: i64, limit: u32) -> Result<Vec<i64>> {
     let mut found = Vec::new();
     let mut receipts = db.prepare_cached(RECEIPTS)?;

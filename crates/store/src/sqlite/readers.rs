@@ -44,7 +44,7 @@ impl Readers {
             .expect("the semaphore is never closed");
         let idle = Arc::clone(&self.idle);
         let task = tokio::task::spawn_blocking(move || {
-            // Moved in, so that a caller who gives up does not let one reader too many in.
+            // Moved into the task, so that the permit is held until the read ends, even if the caller gives up.
             let _permit = permit;
             idle.with_connection(work)
         });

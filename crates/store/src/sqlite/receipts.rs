@@ -1,4 +1,4 @@
-//! Receipts, and the parts that they are about.
+//! Matches receipts with parts.
 
 use domain::delivery::Receipt;
 use domain::delivery::receipt_match::{NumberTail, other_forms};
@@ -9,7 +9,7 @@ use domain::{KeyRing, Msisdn};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::ending::{End, Endings, Progress};
-use crate::rows::dispatch::{InboxColumns, MatchedColumns, NO_TAIL, TransitColumns, USES};
+use crate::rows::dispatch::{InboxColumns, MAX_USES, MatchedColumns, NO_TAIL, TransitColumns};
 use crate::rows::{micros, outcome_numbers};
 
 /// Stores a receipt for the newest matching part that waits for one under a reference: a part of the same recipient,
@@ -30,7 +30,7 @@ const FIND_PART: &str = "
         SELECT tail FROM transit WHERE carrier = ?1 AND reference = ?2 ORDER BY number DESC LIMIT ?5
     )
     WHERE tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL))";
-const KEEP: &str = "
+const INSERT_EARLY: &str = "
     INSERT INTO early_receipt (carrier, reference, tail, taken_us, status, error, report)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
 const LIST: &str = "
@@ -38,7 +38,7 @@ const LIST: &str = "
     FROM transit JOIN message ON message.id = transit.id
     WHERE transit.carrier = ?1 AND transit.reference > ?2 AND transit.status IS NULL
     ORDER BY transit.reference LIMIT ?3";
-/// Reads from the newest part back, without an index: only people who try the simulator ask for this.
+/// Reads from the newest part back, without an index: only people who try the simulator use this.
 const LIST_INBOX: &str = "
     SELECT message.originator, message.body, message.final_us, code_text.text
     FROM transit NOT INDEXED CROSS JOIN message ON message.id = transit.id
@@ -80,12 +80,12 @@ impl Receipts<'_> {
         let (status, error) = outcome_numbers(receipt.outcome);
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         for (reference, is_own) in forms(receipt, &others) {
-            let values = params![carrier, reference, tail, is_own, status, error, USES];
+            let values = params![carrier, reference, tail, is_own, status, error, MAX_USES];
             if let Some((id, parts)) = self.report.query_row(values, read).optional()? {
                 return self.report_part(receipt, id, parts);
             }
         }
-        self.keep_or_repeat(receipt, &others)
+        self.store_or_repeat(receipt, &others)
     }
 
     fn report_part(&mut self, receipt: &Receipt, id: i64, parts: i16) -> Result<MatchedColumns> {
@@ -98,18 +98,18 @@ impl Receipts<'_> {
         let progress = self.endings.report_part(id, parts, end)?;
         Ok(match progress {
             Progress::Ended(columns) => MatchedColumns::Ended(columns),
-            Progress::GoesOn => MatchedColumns::Noted,
-            Progress::WasOver => MatchedColumns::Repeated,
+            Progress::Open => MatchedColumns::Noted,
+            Progress::AlreadyEnded => MatchedColumns::Repeated,
         })
     }
 
     /// No matching part waits for a receipt: it has one already, or is not known yet. Of several early receipts the
     /// first is stored.
-    fn keep_or_repeat(&self, receipt: &Receipt, others: &[String]) -> Result<MatchedColumns> {
+    fn store_or_repeat(&self, receipt: &Receipt, others: &[String]) -> Result<MatchedColumns> {
         let (carrier, tail) = (&receipt.of.carrier, tail(receipt));
         let mut find = self.db.prepare_cached(FIND_PART)?;
         for (reference, is_own) in forms(receipt, others) {
-            if find.exists(params![carrier, reference, tail, is_own, USES])? {
+            if find.exists(params![carrier, reference, tail, is_own, MAX_USES])? {
                 return Ok(MatchedColumns::Repeated);
             }
         }
@@ -118,7 +118,7 @@ impl Receipts<'_> {
         let (at_us, report) = (micros(receipt.at), &receipt.report);
         let tail = tail.unwrap_or(NO_TAIL);
         let values = params![carrier, reference, tail, at_us, status, error, report];
-        self.db.prepare_cached(KEEP)?.execute(values)?;
+        self.db.prepare_cached(INSERT_EARLY)?.execute(values)?;
         Ok(MatchedColumns::Kept)
     }
 }
@@ -141,7 +141,7 @@ fn forms<'a>(receipt: &'a Receipt, others: &'a [String]) -> impl Iterator<Item =
     std::iter::once((receipt.of.reference.as_bytes(), true)).chain(others)
 }
 
-/// Parts that a carrier has, in the order of their names.
+/// Parts that a carrier has, sorted by reference.
 pub(super) fn list_in_transit(
     db: &Connection,
     carrier: &str,
@@ -154,7 +154,7 @@ pub(super) fn list_in_transit(
         .collect()
 }
 
-/// What reached a handset by a carrier.
+/// The messages on a simulated handset.
 pub(super) fn list_inbox(
     db: &Connection,
     keys: &KeyRing,

@@ -1,4 +1,4 @@
-//! Sending callbacks again.
+//! Replaying callbacks.
 
 use domain::ports::{CallbackFilter, ReplayCursor, ReplayRequest, ReplaySource, Replayed};
 use rusqlite::{Connection, Result, Row, params};
@@ -8,7 +8,7 @@ use super::clock;
 use crate::rows::callbacks::{FilterColumns, REPLAY_ROWS, replay_next, replay_request};
 use crate::sql::replay as sql;
 
-const FITS: &str = "
+const IS_MATCH: &str = "
     SELECT EXISTS (SELECT 1 FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE ";
 /// Rows that a node holds are skipped.
 const REPLAY_QUEUE: &str = "
@@ -19,14 +19,14 @@ const REPLAY_PARKED: &str = "
     SELECT 0, 0, id FROM callback WHERE state = 1 AND id > ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4";
 const REPLAY_DONE: &str = "
     SELECT 0, 0, id FROM callback WHERE state = 2 AND id > ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4";
-/// One that waits for its time moves to the front.
-const HURRY: &str =
+/// A callback with a later due time moves to the front.
+const MAKE_DUE: &str =
     "UPDATE callback_queue SET due_us = ?1 WHERE owner = 0 AND due_us = ?2 AND id = ?3";
 const QUEUE_AGAIN: &str = "
     INSERT INTO callback_queue (owner, due_us, id, attempt)
     SELECT 0, ?1, id, tries FROM callback WHERE id = ?2 AND state <> 0";
-const WAIT_AGAIN: &str = "UPDATE callback SET state = 0, due_us = ?1 WHERE id = ?2";
-const FORGET_REQUESTS: &str = "DELETE FROM callback_replay WHERE at_us < ?1 - 3600000000";
+const SET_WAITING: &str = "UPDATE callback SET state = 0, due_us = ?1 WHERE id = ?2";
+const DELETE_REQUESTS: &str = "DELETE FROM callback_replay WHERE at_us < ?1 - 3600000000";
 /// A single callback is replayed for its receiver.
 const REQUEST_FOR_ONE: &str = "
     INSERT INTO callback_replay (account_id, url_prefix, at_us)
@@ -45,7 +45,7 @@ pub(super) fn step(
     let columns = FilterColumns::from_filter(filter);
     let now_us = clock::now_us(db)?;
     let page = replay_page(db, &columns, from)?;
-    let mut fits = db.prepare_cached(&format!("{FITS} {MATCHES})"))?;
+    let mut is_match = db.prepare_cached(&format!("{IS_MATCH} {MATCHES})"))?;
     let mut count = 0;
     for at in &page {
         let values = params![
@@ -56,7 +56,7 @@ pub(super) fn step(
             columns.until_us,
             columns.account_id,
         ];
-        if !fits.query_row(values, |row| row.get(0))? {
+        if !is_match.query_row(values, |row| row.get(0))? {
             continue;
         }
         count += 1;
@@ -64,11 +64,11 @@ pub(super) fn step(
             db.prepare_cached(QUEUE_AGAIN)?.execute([now_us, at.id])?;
         } else if at.owner == 0 && at.due_us > now_us {
             let values = [now_us, at.due_us, at.id];
-            db.prepare_cached(HURRY)?.execute(values)?;
+            db.prepare_cached(MAKE_DUE)?.execute(values)?;
         } else {
             continue;
         }
-        db.prepare_cached(WAIT_AGAIN)?.execute([now_us, at.id])?;
+        db.prepare_cached(SET_WAITING)?.execute([now_us, at.id])?;
     }
     let rows = i64::try_from(page.len()).unwrap_or(i64::MAX);
     let next = replay_next(from, rows, page.last().copied(), filter.with_done);
@@ -114,7 +114,7 @@ fn request(
     columns: &FilterColumns,
     now_us: i64,
 ) -> Result<()> {
-    db.prepare_cached(FORGET_REQUESTS)?.execute([now_us])?;
+    db.prepare_cached(DELETE_REQUESTS)?.execute([now_us])?;
     match filter.id {
         Some(id) => db
             .prepare_cached(REQUEST_FOR_ONE)?
@@ -128,7 +128,7 @@ fn request(
     Ok(())
 }
 
-/// Requests to send callbacks again.
+/// Replay requests with a higher number.
 pub(super) fn list_requests(db: &Connection, above: u64) -> Result<Vec<ReplayRequest>> {
     let above = i64::try_from(above).unwrap_or(i64::MAX);
     let mut list = db.prepare_cached(sql::LIST_REQUESTS.sqlite)?;

@@ -10,7 +10,7 @@ use domain::{KeyRing, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::sessions::{Owner, end_session, open_session, sweep};
+use super::sessions::{Owner, delete_expired, end_session, open_session};
 use crate::rows::micros;
 use crate::rows::people::{self, FactorColumns, PersonColumns, person_id};
 use crate::sql::second_factor as sql;
@@ -20,22 +20,23 @@ const ENABLE: &str = "
     WHERE id = ?1 AND totp_secret IS NULL AND totp_offered IS NOT NULL";
 const DISABLE: &str = "
     UPDATE person SET totp_secret = NULL, totp_offered = NULL WHERE id = ?1 AND totp_secret IS NOT NULL";
-const HAS: &str = "SELECT EXISTS (SELECT 1 FROM person WHERE id = ?1 AND totp_secret IS NOT NULL)";
-const KEEP_CODE: &str = "INSERT INTO recovery_code (person_id, hash) VALUES (?1, ?2)";
-const TRY: &str = "
+const IS_ENABLED: &str =
+    "SELECT EXISTS (SELECT 1 FROM person WHERE id = ?1 AND totp_secret IS NOT NULL)";
+const INSERT_CODE: &str = "INSERT INTO recovery_code (person_id, hash) VALUES (?1, ?2)";
+const USE_ATTEMPT: &str = "
     UPDATE half_open SET tries = tries + 1 WHERE hash = ?1 AND expires_us > ?2 AND tries < ?3 RETURNING person_id";
 const FIND_PERSON: &str = "
     SELECT id, email, role, account_id, totp_secret, totp_step FROM person
     WHERE id = ?1 AND totp_secret IS NOT NULL";
 
-pub(super) fn open_half(
+pub(super) fn create_pending_sign_in(
     db: &Connection,
     person: PersonId,
-    half: &TokenHash,
+    pending: &TokenHash,
     expires_us: i64,
 ) -> Result<()> {
-    db.prepare_cached(sql::OPEN.sqlite)?
-        .execute(params![half.as_bytes(), person.as_i64(), expires_us])
+    db.prepare_cached(sql::CREATE_PENDING.sqlite)?
+        .execute(params![pending.as_bytes(), person.as_i64(), expires_us])
         .map(drop)
 }
 
@@ -59,30 +60,30 @@ fn enable(db: &Connection, person: PersonId, step: i64, codes: &[TokenHash]) -> 
 
 fn replace_codes(db: &Connection, person: PersonId, codes: &[TokenHash]) -> Result<()> {
     let person = person.as_i64();
-    db.prepare_cached(sql::FORGET_CODES.sqlite)?
+    db.prepare_cached(sql::DELETE_CODES.sqlite)?
         .execute([person])?;
-    let mut keep = db.prepare_cached(KEEP_CODE)?;
+    let mut keep = db.prepare_cached(INSERT_CODE)?;
     for code in codes {
         keep.execute(params![person, code.as_bytes()])?;
     }
     Ok(())
 }
 
-fn try_half(
+fn try_pending_sign_in(
     db: &Connection,
     keys: &KeyRing,
-    half: &TokenHash,
+    pending: &TokenHash,
     most: u32,
     now_us: i64,
 ) -> Result<Option<PendingSignIn>> {
     let tried: Option<i64> = db
-        .prepare_cached(TRY)?
-        .query_row(params![half.as_bytes(), now_us, most], |row| row.get(0))
+        .prepare_cached(USE_ATTEMPT)?
+        .query_row(params![pending.as_bytes(), now_us, most], |row| row.get(0))
         .optional()?;
     let Some(id) = tried else { return Ok(None) };
     let read = |row: &Row<'_>| {
         let secret: Vec<u8> = row.get(4)?;
-        Ok(people::half_open(
+        Ok(people::pending_sign_in(
             keys,
             PersonColumns::read(row)?,
             &secret,
@@ -95,9 +96,9 @@ fn try_half(
 }
 
 /// A wrong proof writes nothing, so that the pending sign-in stays for another attempt.
-fn close_half(
+fn complete_sign_in(
     db: &Connection,
-    half: &TokenHash,
+    pending: &TokenHash,
     proof: SecondProof,
     session: &NewSession,
     replaced: Option<&TokenHash>,
@@ -105,7 +106,7 @@ fn close_half(
     let now_us = micros(session.opened_at);
     let owner: Option<i64> = db
         .prepare_cached("SELECT person_id FROM half_open WHERE hash = ?1 AND expires_us > ?2")?
-        .query_row(params![half.as_bytes(), now_us], |row| row.get(0))
+        .query_row(params![pending.as_bytes(), now_us], |row| row.get(0))
         .optional()?;
     let Some(owner) = owner else {
         return Ok(false);
@@ -121,8 +122,8 @@ fn close_half(
     if used == 0 {
         return Ok(false);
     }
-    db.prepare_cached(sql::CLOSE.sqlite)?
-        .query_row(params![half.as_bytes(), now_us], |_| Ok(()))?;
+    db.prepare_cached(sql::DELETE_PENDING.sqlite)?
+        .query_row(params![pending.as_bytes(), now_us], |_| Ok(()))?;
     if let Some(replaced) = replaced {
         end_session(db, replaced)?;
     }
@@ -172,7 +173,7 @@ impl SecondFactorStore for SqliteStore {
         let codes = codes.to_vec();
         self.write("replace recovery codes", move |db| {
             let has: bool = db
-                .prepare_cached(HAS)?
+                .prepare_cached(IS_ENABLED)?
                 .query_row([person.as_i64()], |row| row.get(0))?;
             if has {
                 replace_codes(db, person, &codes)?;
@@ -185,51 +186,51 @@ impl SecondFactorStore for SqliteStore {
     async fn disable_second_factor(&self, person: PersonId) -> Result<bool, StoreError> {
         self.write("disable a second factor", move |db| {
             let person = person.as_i64();
-            db.prepare_cached(sql::FORGET_CODES.sqlite)?
+            db.prepare_cached(sql::DELETE_CODES.sqlite)?
                 .execute([person])?;
             Ok(db.prepare_cached(DISABLE)?.execute([person])? > 0)
         })
         .await
     }
 
-    async fn open_half(
+    async fn create_pending_sign_in(
         &self,
         person: PersonId,
-        half: &TokenHash,
+        pending: &TokenHash,
         expires: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let half = *half;
-        self.write("half open a sign-in", move |db| {
-            sweep(db, micros(now))?;
-            open_half(db, person, &half, micros(expires))
+        let pending = *pending;
+        self.write("create a pending sign-in", move |db| {
+            delete_expired(db, micros(now))?;
+            create_pending_sign_in(db, person, &pending, micros(expires))
         })
         .await
     }
 
-    async fn try_half(
+    async fn try_pending_sign_in(
         &self,
-        half: &TokenHash,
+        pending: &TokenHash,
         most: u32,
         now: Timestamp,
     ) -> Result<Option<PendingSignIn>, StoreError> {
-        let (half, keys) = (*half, self.keys.clone());
+        let (pending, keys) = (*pending, self.keys.clone());
         self.write("try a second factor", move |db| {
-            try_half(db, &keys, &half, most, micros(now))
+            try_pending_sign_in(db, &keys, &pending, most, micros(now))
         })
         .await
     }
 
-    async fn close_half(
+    async fn complete_sign_in(
         &self,
-        half: &TokenHash,
+        pending: &TokenHash,
         proof: SecondProof,
         session: &NewSession,
         replaced: Option<&TokenHash>,
     ) -> Result<bool, StoreError> {
-        let (half, session, replaced) = (*half, session.clone(), replaced.copied());
+        let (pending, session, replaced) = (*pending, session.clone(), replaced.copied());
         self.write("sign in", move |db| {
-            close_half(db, &half, proof, &session, replaced.as_ref())
+            complete_sign_in(db, &pending, proof, &session, replaced.as_ref())
         })
         .await
     }

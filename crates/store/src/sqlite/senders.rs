@@ -11,7 +11,7 @@ use domain::sender::{Judgement, Pin, PinHash, SenderRecord, SenderState, Step, n
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteStore, access, clock, codes};
-use crate::rows::senders::{Sender, SenderColumns, first_columns, is_try, sender_id};
+use crate::rows::senders::{Sender, SenderColumns, first_columns, is_wrong_guess, sender_id};
 use crate::rows::{NOBODY, micros};
 use crate::sql::senders as sql;
 
@@ -116,7 +116,7 @@ impl SenderStore for SqliteStore {
 
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
         let name = name.to_owned();
-        self.read("look for an approved sender", move |db| {
+        self.read("find an approved sender", move |db| {
             is_approved(db, account, &name)
         })
         .await
@@ -128,13 +128,13 @@ fn register(db: &Connection, new: &NewSender) -> rusqlite::Result<Registered> {
     let mut live = db.prepare_cached(&format!("{SENDER} WHERE {LIVE}"))?;
     let values = params![new.account.as_i64(), new.name.compared()];
     let known = live.query_row(values, sender).optional()?;
-    let met = known.map(|known| known.meet(new));
-    if let (None | Some(Registered::PinAgain(_)), Some(number)) = (met, new.pin_goes_to())
+    let existing = known.map(|known| known.register_again(new));
+    if let (None | Some(Registered::PinAgain(_)), Some(number)) = (existing, new.pin_goes_to())
         && let Err(capped) = codes::count(db, number, new.account, new.created_at)?
     {
         return Ok(Registered::CodeCapReached(capped));
     }
-    let Some(registered) = met else {
+    let Some(registered) = existing else {
         return create(db, new).map(Registered::New);
     };
     if let (Registered::PinAgain(id), Some(pin)) = (registered, &new.pin) {
@@ -179,14 +179,14 @@ fn url(new: &NewSender) -> Option<&[u8]> {
     url.map(|url| url.as_str().as_bytes())
 }
 
-/// Forgets a PIN that could not be sent.
+/// Deletes a PIN that could not be sent.
 fn withdraw_pin(db: &Connection, id: SenderId, pin: &PinHash) -> rusqlite::Result<()> {
     let values = params![id.as_i64(), pin.hash];
     db.prepare_cached(UNCOUNT_PIN)?.execute(values)?;
     db.prepare_cached(WITHDRAW_PIN)?.execute(values).map(drop)
 }
 
-/// Judges a guess. The writer does one thing after the other, so no two guesses see the same number of tries.
+/// Checks a guess. There is one writer, so no two guesses see the same number of attempts.
 fn confirm(
     db: &Connection,
     account: AccountId,
@@ -200,7 +200,7 @@ fn confirm(
         return Ok(Confirmed::Unknown);
     };
     let confirmed = found.judge(guess, now);
-    if is_try(confirmed) {
+    if is_wrong_guess(confirmed) {
         db.prepare_cached(sql::COUNT_TRY.sqlite)?
             .execute([id.as_i64()])?;
     }
@@ -210,7 +210,7 @@ fn confirm(
     Ok(confirmed)
 }
 
-/// Takes a step with a sender.
+/// Changes the state of a sender ID.
 fn review(
     db: &Connection,
     id: SenderId,
@@ -247,7 +247,7 @@ fn expire(
     Ok(count as u64)
 }
 
-/// Changes the state, raises the version, and leaves the notification to be sent.
+/// Changes the state, raises the access version, and queues the notification.
 fn change(
     db: &Connection,
     mut sender: SenderRecord,
@@ -290,7 +290,7 @@ fn find(
     Ok(found.optional()?.map(|sender| sender.record))
 }
 
-/// Senders that fit a filter, by ID.
+/// Matching sender IDs, sorted by ID.
 fn list(
     db: &Connection,
     filter: SenderFilter,

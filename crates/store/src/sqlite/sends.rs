@@ -9,7 +9,7 @@ use rusqlite::{CachedStatement, Connection, Result, params};
 use super::carrier_refs::{CarrierRefWriter, Part};
 use super::ending::{End, Endings, Progress};
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::{self, EndedColumns, Move, Over, SettledColumns};
+use crate::rows::dispatch::{self, EndedColumns, Ending, Move, SettledColumns};
 use crate::rows::micros;
 
 const COUNT_UNKNOWN: &str = "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ?1";
@@ -31,7 +31,7 @@ const IS_UNKNOWN: &str =
 const REMOVE_POOLED: &str =
     "DELETE FROM queue WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4";
 
-/// Stores what came of tries, in order.
+/// Stores the results of attempts, in order.
 pub(super) fn settle(
     db: &Connection,
     node: NodeId,
@@ -42,7 +42,7 @@ pub(super) fn settle(
         db,
         node,
         move_row: db.prepare_cached(MOVE)?,
-        naming: CarrierRefWriter::prepare(db)?,
+        carrier_refs: CarrierRefWriter::prepare(db)?,
         endings: Endings::prepare(db, hold.then_some(node))?,
     };
     let settled = batch
@@ -58,7 +58,7 @@ struct Sends<'db> {
     db: &'db Connection,
     node: NodeId,
     move_row: CachedStatement<'db>,
-    naming: CarrierRefWriter<'db>,
+    carrier_refs: CarrierRefWriter<'db>,
     endings: Endings<'db>,
 }
 
@@ -90,28 +90,28 @@ impl Sends<'_> {
                     pool_account,
                     pool_expires_us
                 ];
-                (self.move_row.execute(values)?, Moved::On(taken))
+                (self.move_row.execute(values)?, Moved::Requeued(taken))
             }
-            Move::Out(over) => {
+            Move::Remove(over) => {
                 let values = params![node, lane, due_us, id, attempt];
                 let mut remove = self.db.prepare_cached(REMOVE)?;
-                (remove.execute(values)?, Moved::Out(over))
+                (remove.execute(values)?, Moved::Removed(over))
             }
         };
         if changed == 0 {
             return Ok(SettledColumns::Stale);
         }
         let ended = match moved {
-            Moved::On(None) => {
+            Moved::Requeued(None) => {
                 if matches!(settlement.sent, SendResult::Unknown(_)) {
                     self.db.prepare_cached(COUNT_UNKNOWN)?.execute([id])?;
                 }
                 None
             }
-            Moved::On(Some((carrier, references))) => {
-                self.name_parts(settlement, carrier, &references)?
+            Moved::Requeued(Some((carrier, references))) => {
+                self.store_references(settlement, carrier, &references)?
             }
-            Moved::Out(over) => {
+            Moved::Removed(over) => {
                 let end = End {
                     outcome: over.outcome,
                     taken: over.taken_parts(),
@@ -121,7 +121,7 @@ impl Sends<'_> {
                 let ended = self.endings.end(id, end)?;
                 // The message has ended, so early receipts change nothing.
                 if let Some((carrier, references)) = over.taken {
-                    self.name_parts(settlement, carrier, &references)?;
+                    self.store_references(settlement, carrier, &references)?;
                 }
                 ended
             }
@@ -129,8 +129,8 @@ impl Sends<'_> {
         Ok(ended.map_or(SettledColumns::Stored, SettledColumns::Ended))
     }
 
-    /// Stores a carrier's names for the parts, and applies receipts that came first.
-    fn name_parts(
+    /// Stores the carrier's references for the parts, and applies receipts that arrived before them.
+    fn store_references(
         &mut self,
         settlement: &Settlement,
         carrier: &str,
@@ -149,7 +149,7 @@ impl Sends<'_> {
                 taken_us: micros(settlement.at),
                 tail: NumberTail::of(&settlement.to).as_i32(),
             };
-            let Some(early) = self.naming.name(&part)? else {
+            let Some(early) = self.carrier_refs.store(&part)? else {
                 continue;
             };
             let progress = self.endings.report_part(id, parts, early.end()?)?;
@@ -161,7 +161,7 @@ impl Sends<'_> {
     }
 }
 
-/// Ends what waits in pools and has no time left.
+/// Ends expired messages in pools.
 pub(super) fn expire_pooled(
     db: &Connection,
     node: NodeId,
@@ -177,12 +177,12 @@ pub(super) fn expire_pooled(
         })?
         .collect::<Result<_>>()?;
     let mut ended = Vec::with_capacity(expired.len());
-    for place in expired {
-        db.prepare_cached(REMOVE_POOLED)?.execute(place)?;
+    for row in expired {
+        db.prepare_cached(REMOVE_POOLED)?.execute(row)?;
         // A carrier that did not answer may have the message: then it counts as handed over.
         let is_taken: bool = db
             .prepare_cached(IS_UNKNOWN)?
-            .query_row([place[3]], |row| row.get(0))?;
+            .query_row([row[3]], |row| row.get(0))?;
         let taken = if is_taken {
             TakenParts::All
         } else {
@@ -194,19 +194,19 @@ pub(super) fn expire_pooled(
             report: None,
             at_us: now_us,
         };
-        ended.extend(endings.end(place[3], end)?);
+        ended.extend(endings.end(row[3], end)?);
     }
     endings.close()?;
     Ok(ended)
 }
 
-/// Where a row of the queue went.
+/// Where a queue row moved.
 enum Moved<'a> {
-    On(Option<(&'a str, Vec<&'a str>)>),
-    Out(Over<'a>),
+    Requeued(Option<(&'a str, Vec<&'a str>)>),
+    Removed(Ending<'a>),
 }
 
-/// Ends what a carrier took and never reported on.
+/// Ends expired messages that a carrier took and never reported on.
 pub(super) fn expire(
     db: &Connection,
     node: NodeId,

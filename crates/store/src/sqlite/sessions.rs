@@ -18,12 +18,13 @@ const OPEN: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)";
 const TOUCH: &str =
     "UPDATE session SET seen_us = ?2 WHERE hash = ?1 RETURNING person_id, chosen_account_id";
-const SEE: &str = "UPDATE person SET seen_us = ?2 WHERE id = ?1";
-const SEE_IN: &str = "UPDATE membership SET seen_us = ?2 WHERE person_id = ?1 AND account_id = ?3";
-const END_ALL_BUT: &str = "DELETE FROM session WHERE person_id = ?1 AND hash <> ?2";
+const SET_SEEN: &str = "UPDATE person SET seen_us = ?2 WHERE id = ?1";
+const SET_MEMBER_SEEN: &str =
+    "UPDATE membership SET seen_us = ?2 WHERE person_id = ?1 AND account_id = ?3";
+const END_ALL_EXCEPT: &str = "DELETE FROM session WHERE person_id = ?1 AND hash <> ?2";
 const END_ALL: &str = "DELETE FROM session WHERE person_id = ?1";
-const END_HALVES: &str = "DELETE FROM half_open WHERE person_id = ?1";
-const SWEEP: [&str; 4] = [
+const END_PENDING: &str = "DELETE FROM half_open WHERE person_id = ?1";
+const DELETE_EXPIRED: [&str; 4] = [
     "DELETE FROM sign_in_link WHERE expires_us <= ?1",
     "DELETE FROM invitation WHERE expires_us <= ?1",
     "DELETE FROM session WHERE expires_us <= ?1",
@@ -31,8 +32,8 @@ const SWEEP: [&str; 4] = [
 ];
 
 /// Deletes expired rows. Called at each sign-in, which is rare enough.
-pub(super) fn sweep(db: &Connection, now_us: i64) -> Result<()> {
-    for sql in SWEEP {
+pub(super) fn delete_expired(db: &Connection, now_us: i64) -> Result<()> {
+    for sql in DELETE_EXPIRED {
         db.prepare_cached(sql)?.execute([now_us])?;
     }
     Ok(())
@@ -62,7 +63,7 @@ pub(super) fn open_session(db: &Connection, owner: Owner, session: &NewSession) 
     ];
     db.prepare_cached(OPEN)?.execute(values)?;
     if let Some(person) = person {
-        db.prepare_cached(SEE)?
+        db.prepare_cached(SET_SEEN)?
             .execute(params![person, opened_us])?;
     }
     Ok(())
@@ -77,23 +78,27 @@ pub(super) fn end_session(db: &Connection, session: &TokenHash) -> Result<()> {
 /// Ends every session and every pending sign-in of a person.
 pub(super) fn end_sessions(db: &Connection, person: PersonId) -> Result<u64> {
     let person = person.as_i64();
-    db.prepare_cached(END_HALVES)?.execute([person])?;
+    db.prepare_cached(END_PENDING)?.execute([person])?;
     let ended = db.prepare_cached(END_ALL)?.execute([person])?;
     Ok(ended as u64)
 }
 
 /// Like [`end_sessions`], except for one session.
-pub(super) fn end_sessions_but(db: &Connection, person: PersonId, kept: &TokenHash) -> Result<()> {
+pub(super) fn end_sessions_except(
+    db: &Connection,
+    person: PersonId,
+    kept: &TokenHash,
+) -> Result<()> {
     let person = person.as_i64();
-    db.prepare_cached(END_HALVES)?.execute([person])?;
-    db.prepare_cached(END_ALL_BUT)?
+    db.prepare_cached(END_PENDING)?.execute([person])?;
+    db.prepare_cached(END_ALL_EXCEPT)?
         .execute(params![person, kept.as_bytes()])
         .map(drop)
 }
 
-/// Puts a session in the place of a link.
+/// Replaces a sign-in link by a session.
 fn redeem_link(db: &Connection, link: &TokenHash, session: &NewSession) -> Result<bool> {
-    sweep(db, micros(session.opened_at))?;
+    delete_expired(db, micros(session.opened_at))?;
     let mut use_link = db.prepare_cached(USE_LINK)?;
     let account = use_link
         .query_row([link.as_bytes()], |row| row.get(0))
@@ -124,9 +129,11 @@ fn touch(db: &Connection, session: &TokenHash, now_us: i64) -> Result<()> {
         })
         .optional()?;
     match touched {
-        Some((Some(person), None)) => db.prepare_cached(SEE)?.execute(params![person, now_us])?,
+        Some((Some(person), None)) => db
+            .prepare_cached(SET_SEEN)?
+            .execute(params![person, now_us])?,
         Some((Some(person), Some(account))) => db
-            .prepare_cached(SEE_IN)?
+            .prepare_cached(SET_MEMBER_SEEN)?
             .execute(params![person, now_us, account])?,
         Some((None, _)) | None => 0,
     };
@@ -150,7 +157,7 @@ impl SessionStore for SqliteStore {
     ) -> Result<(), StoreError> {
         let (session, replaced) = (session.clone(), replaced.copied());
         self.write("sign in", move |db| {
-            sweep(db, micros(session.opened_at))?;
+            delete_expired(db, micros(session.opened_at))?;
             if let Some(replaced) = replaced {
                 end_session(db, &replaced)?;
             }

@@ -1,4 +1,4 @@
-//! What only `SQLite` can be asked: group commit, a full and a broken disk, the length of the write-ahead log.
+//! Tests of `SQLite` only: group commit, a full and a broken disk, the length of the write-ahead log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use domain::ports::StoreError;
 use domain::{KeyRing, ServiceKey};
 use rusqlite::{Connection, ffi};
-use testkit::TempDir;
+use testkit::{TempDir, temp_dir};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -20,7 +20,7 @@ struct File {
 
 impl File {
     fn create() -> Self {
-        let folder = TempDir::create("sqlite").expect("a temporary folder");
+        let folder = temp_dir("sqlite").expect("a temporary folder");
         Self { folder }
     }
 
@@ -36,31 +36,31 @@ impl File {
     }
 }
 
-/// Holds the writer until it is opened, so that whatever is queued meanwhile ends up in one transaction.
-struct Gate {
-    open: Sender<()>,
+/// Blocks the writer until it is released, so that all work queued meanwhile ends up in one transaction.
+struct BlockedWriter {
+    release: Sender<()>,
     waiting: JoinHandle<Result<(), StoreError>>,
 }
 
-impl Gate {
-    async fn close(store: &Arc<SqliteStore>) -> Self {
-        let (open, opened) = channel();
-        let (reached, closed) = oneshot::channel();
+impl BlockedWriter {
+    async fn block(store: &Arc<SqliteStore>) -> Self {
+        let (release, released) = channel();
+        let (start, started) = oneshot::channel();
         let store = Arc::clone(store);
         let wait = move |_: &Connection| {
-            reached.send(()).expect("the test waits");
-            opened.recv().expect("the test opens the gate");
+            start.send(()).expect("the test waits");
+            released.recv().expect("the test releases the writer");
             Ok(())
         };
-        let waiting = tokio::spawn(async move { store.write("wait at the gate", wait).await });
-        closed.await.expect("the writer comes to the gate");
-        Self { open, waiting }
+        let waiting = tokio::spawn(async move { store.write("block the writer", wait).await });
+        started.await.expect("the writer starts the blocking job");
+        Self { release, waiting }
     }
 
-    async fn open(self) {
-        self.open.send(()).expect("the writer waits");
-        let passed = self.waiting.await.expect("the writer passes");
-        passed.expect("an empty transaction commits");
+    async fn release(self) {
+        self.release.send(()).expect("the writer waits");
+        let finished = self.waiting.await.expect("the job does not panic");
+        finished.expect("an empty transaction commits");
     }
 }
 
@@ -78,16 +78,16 @@ fn failure(code: std::os::raw::c_int) -> rusqlite::Error {
 }
 
 #[tokio::test]
-async fn one_job_that_fails_leaves_the_others_of_its_transaction_alone() {
+async fn a_failing_job_does_not_affect_others_in_its_transaction() {
     let file = File::create();
     let store = Arc::new(file.open().await);
-    let gate = Gate::close(&store).await;
+    let blocked = BlockedWriter::block(&store).await;
     let (first, failing, last, ()) = tokio::join!(
         store.write("first", |db| add_version(db, 10)),
         store.write("failing", |db| add_version(db, 100)
             .and(Err::<(), _>(failure(ffi::SQLITE_CONSTRAINT)))),
         store.write("last", |db| add_version(db, 1_000)),
-        gate.open(),
+        blocked.release(),
     );
     assert!(first.is_ok() && last.is_ok());
     assert!(
@@ -107,7 +107,7 @@ async fn one_job_that_fails_leaves_the_others_of_its_transaction_alone() {
 }
 
 #[tokio::test]
-async fn a_lone_job_that_fails_leaves_nothing() {
+async fn a_failing_job_alone_in_its_transaction_is_rolled_back() {
     let file = File::create();
     let store = file.open().await;
     let failing =
@@ -117,7 +117,7 @@ async fn a_lone_job_that_fails_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn one_job_that_panics_leaves_the_others_and_the_thread_alone() {
+async fn a_panicking_job_does_not_affect_others_or_the_thread() {
     let file = File::create();
     let store = Arc::new(file.open().await);
     let panics = |db: &Connection| -> rusqlite::Result<()> {
@@ -125,12 +125,12 @@ async fn one_job_that_panics_leaves_the_others_and_the_thread_alone() {
         std::panic::resume_unwind(Box::new("on purpose"))
     };
     let alone = store.write("alone", panics).await;
-    let gate = Gate::close(&store).await;
+    let blocked = BlockedWriter::block(&store).await;
     let (first, beside, last, ()) = tokio::join!(
         store.write("first", |db| add_version(db, 10)),
         store.write("beside", panics),
         store.write("last", |db| add_version(db, 1_000)),
-        gate.open(),
+        blocked.release(),
     );
     assert!(first.is_ok() && last.is_ok());
     let reading = store.read("reading", panics).await;
@@ -147,14 +147,14 @@ async fn one_job_that_panics_leaves_the_others_and_the_thread_alone() {
 }
 
 #[tokio::test]
-async fn dropping_the_store_finishes_what_is_queued() {
+async fn dropping_the_store_finishes_queued_work() {
     let file = File::create();
     let store = Arc::new(file.open().await);
-    let gate = Gate::close(&store).await;
+    let blocked = BlockedWriter::block(&store).await;
     let queued = store.write("queued", |db| add_version(db, 10));
     let given_up = tokio::time::timeout(std::time::Duration::ZERO, queued).await;
-    assert!(given_up.is_err(), "the gate is closed");
-    gate.open().await;
+    assert!(given_up.is_err(), "the writer is blocked");
+    blocked.release().await;
     drop(Arc::into_inner(store).expect("nobody else holds it"));
 
     let store = file.open().await;
@@ -176,7 +176,7 @@ async fn closing_leaves_one_file() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_everything_and_then_goes_on() {
+async fn a_full_disk_refuses_writes_until_there_is_space() {
     let file = File::create();
     let store = file.open().await;
     let write = |db: &Connection| {
@@ -211,7 +211,7 @@ async fn a_full_disk_refuses_everything_and_then_goes_on() {
 }
 
 #[tokio::test]
-async fn after_a_write_that_is_not_durable_no_other_is_tried() {
+async fn no_write_is_tried_after_one_that_is_not_durable() {
     let file = File::create();
     let store = file.open().await;
     for (name, work) in [

@@ -1,4 +1,4 @@
-//! The port for counts of what has ended.
+//! The port for traffic counts.
 
 use async_trait::async_trait;
 use domain::Timestamp;
@@ -18,7 +18,7 @@ const LIST: &str = "
     SELECT begins, channel, network, status, error, sum(messages), sum(parts), sum(cost_micros) FROM traffic
     WHERE account_id = ?1 AND span = ?2 AND begins >= ?3 AND begins < ?4
     GROUP BY begins, channel, network, status, error ORDER BY begins, channel, network, status, error";
-/// Account by account, each by its part of the key.
+/// Joins by account, so that each account is read by the index.
 const LIST_ALL: &str = "
     SELECT t.begins, t.channel, t.network, t.status, t.error, sum(t.messages), sum(t.parts), sum(t.cost_micros)
     FROM account AS a CROSS JOIN traffic AS t ON t.account_id = a.id
@@ -47,7 +47,7 @@ impl TrafficStore for SqliteStore {
     }
 }
 
-/// Adds what a batch ended.
+/// Adds the counts of a batch.
 pub(super) fn count(db: &Connection, tally: &Tally) -> Result<()> {
     let mut count = db.prepare_cached(COUNT)?;
     for (key, sums) in tally.rows() {
@@ -67,7 +67,7 @@ pub(super) fn count(db: &Connection, tally: &Tally) -> Result<()> {
     Ok(())
 }
 
-/// Counts of an account, or of all together, from one beginning to another.
+/// The counts of an account, or of all together, between two times.
 fn list(
     db: &Connection,
     account: Option<AccountId>,

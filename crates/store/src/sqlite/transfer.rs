@@ -1,4 +1,4 @@
-//! A file as one end of a copy.
+//! An `SQLite` file as the source or target of a copy.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Result, params_from_iter};
 
 use super::{connection, migrate};
 use crate::migrations::SQLITE;
+use crate::transfer::endpoint::{Hold, Stream};
 use crate::transfer::plan::{Batch, Target};
-use crate::transfer::side::{Hold, Stream};
 use crate::transfer::value::{Column, Kind};
 use crate::transfer::{Row, TransferError};
 use crate::{DatabaseUrl, OpenError};
@@ -20,17 +20,17 @@ const TABLES: &str = "
 const COLUMNS: &str = "SELECT name, type FROM pragma_table_info(?1)";
 /// Tables with numbers that are never reused.
 const SEQUENCES: &str = "SELECT name, seq FROM sqlite_sequence";
-/// Tables that number their rows by the largest number that is there.
+/// Tables whose next number follows their largest existing number.
 const NUMBERED: [&str; 2] = ["account", "token"];
 
 /// A connection to a file.
-pub(crate) struct SqliteSide {
-    /// Away only while a statement runs.
+pub(crate) struct SqliteEndpoint {
+    /// `None` only while a statement runs.
     connection: Option<Connection>,
     name: String,
 }
 
-impl SqliteSide {
+impl SqliteEndpoint {
     /// A connection that may write; the file is created when there is none.
     pub(crate) async fn writer(path: &Path) -> Result<Self, TransferError> {
         Self::open(path, |path| {
@@ -64,7 +64,7 @@ impl SqliteSide {
         })
     }
 
-    /// Does a piece of work on a thread that may wait for the disk.
+    /// Runs work on a thread that may block.
     async fn run<T: Send + 'static>(
         &mut self,
         doing: &str,
@@ -90,7 +90,7 @@ impl SqliteSide {
     /// Brings the schema up to date, sealed or not.
     pub(crate) async fn migrate(&mut self) -> Result<(), TransferError> {
         let migrated = self
-            .run("migrating", |db| Ok(migrate::advance(db, SQLITE)))
+            .run("migrating", |db| Ok(migrate::apply_missing(db, SQLITE)))
             .await?;
         Ok(migrated?)
     }
@@ -161,7 +161,7 @@ impl SqliteSide {
             .await
     }
 
-    /// Goes on behind the last row: a statement that is held open could not leave its thread.
+    /// Continues after the last row: an open statement could not move to another thread.
     pub(crate) async fn next(&mut self, stream: &mut Stream) -> Result<Vec<Row>, TransferError> {
         let query = &stream.query;
         let order = query.order.join(", ");
@@ -213,11 +213,11 @@ impl SqliteSide {
         );
         self.run(&format!("writing {}", target.table), move |db| {
             let transaction = db.transaction()?;
-            for key in &batch.gone {
+            for key in &batch.deleted {
                 let mut delete = transaction.prepare_cached(&delete)?;
                 delete.execute(params_from_iter(key))?;
             }
-            for row in &batch.come {
+            for row in &batch.inserted {
                 let mut insert = transaction.prepare_cached(&insert)?;
                 // The last values may be columns that only the other database has.
                 let values = row.iter().take(insert.parameter_count());
@@ -242,8 +242,8 @@ impl SqliteSide {
         .await
     }
 
-    /// A table that numbers its rows by the largest that is there has no row to change.
-    pub(crate) async fn go_on_behind(
+    /// Only tables with `AUTOINCREMENT` have a row in `sqlite_sequence`.
+    pub(crate) async fn advance_sequence(
         &mut self,
         table: &str,
         number: i64,
@@ -288,7 +288,7 @@ impl SqliteSide {
         Ok(found.filter(|found| found != "ok"))
     }
 
-    /// Makes it one file, without a log beside it.
+    /// Merges the write-ahead log into the file.
     pub(crate) async fn close_log(&mut self) -> Result<(), TransferError> {
         let mode = "PRAGMA journal_mode = DELETE".to_owned();
         self.text(mode).await.map(drop)

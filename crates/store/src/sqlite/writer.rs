@@ -14,11 +14,11 @@ use tokio::sync::{mpsc, oneshot};
 use super::checkpoint;
 use super::fault::Fault;
 
-/// How many jobs may wait before callers do.
+/// How many jobs may wait in the queue.
 const QUEUE: usize = 256;
-/// How many jobs one transaction takes.
+/// Maximum number of jobs in one transaction.
 const GROUP_JOBS: usize = 128;
-/// How many rows one transaction takes, roughly: a job is never split.
+/// Approximate maximum number of rows in one transaction: a job is never split.
 const GROUP_ROWS: usize = 4096;
 
 /// A piece of work for the writer. It runs once and is answered once its transaction has ended.
@@ -123,7 +123,7 @@ impl Drop for Writer {
 struct Thread {
     connection: Connection,
     queue: mpsc::Receiver<Box<dyn Job>>,
-    /// Once a write could not be made durable, what the disk holds is unknown: no further write is tried.
+    /// After a write could not be made durable, the state on disk is unknown, so no further write is tried.
     broken: Option<Fault>,
 }
 
@@ -158,13 +158,13 @@ impl Thread {
         }
         let committed = run_group(&self.connection, group);
         if let Err(fault) = &committed {
-            self.note(fault);
+            self.record_fault(fault);
             roll_back(&self.connection);
         }
         committed
     }
 
-    /// Keeps the log short. When the disk is full, a log that starts over makes room for what needs little.
+    /// Keeps the log short. When the disk is full, copying the log frees some space for small writes.
     fn copy_log(&mut self, committed: Result<(), Fault>) {
         let copied = match committed {
             Ok(()) => checkpoint::copy_long_log(&self.connection),
@@ -173,11 +173,11 @@ impl Thread {
         };
         if let Err(error) = copied {
             tracing::debug!(%error, "the write-ahead log is not copied; it is tried again");
-            self.note(&error.into());
+            self.record_fault(&error.into());
         }
     }
 
-    fn note(&mut self, fault: &Fault) {
+    fn record_fault(&mut self, fault: &Fault) {
         if fault.is_broken() && self.broken.is_none() {
             tracing::error!(
                 ?fault,
@@ -188,7 +188,7 @@ impl Thread {
         }
     }
 
-    /// Only the log can be trusted now: closing must not copy it into the file and throw it away. The next start reads it.
+    /// Only the log can be trusted now: closing must not copy it into the file and delete it. The next start reads it.
     fn keep_log(&self) {
         let kept = self
             .connection
@@ -202,7 +202,7 @@ impl Thread {
 fn run_group(db: &Connection, group: &mut [Box<dyn Job>]) -> Result<(), Fault> {
     execute(db, "BEGIN IMMEDIATE")?;
     match group {
-        // Its transaction is savepoint enough.
+        // A single job needs no savepoint.
         [job] => job.run(db)?,
         jobs => {
             for job in jobs {

@@ -1,4 +1,4 @@
-//! A database in one file, and back from there.
+//! Backups: copies a database into one file, and restores it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Checked, Hold, Side, TransferError, Watch, check_level, check_tables, copy_everything,
+    Checked, Endpoint, Hold, TransferError, Watch, check_level, check_tables, copy_everything,
     known_level, prepare,
 };
 use crate::seal::{Kind, Seal};
-use crate::sqlite::SqliteSide;
+use crate::sqlite::SqliteEndpoint;
 use crate::{DatabaseUrl, OpenError};
 
-/// So many IDs may have been given out after a backup. More would make looks through the history walk longer over nothing.
+/// How many IDs may have been reserved after a backup. A larger number would slow down searches of the history.
 const SPARE_IDS: i64 = 1_000_000;
-/// How often the size of a file is looked at that the database writes by itself.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the size of the file is read while the database writes it.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Writes a snapshot of a database into a new `SQLite` file while the service runs. The file appears under its name
 /// when it is complete and on the disk.
@@ -30,7 +30,7 @@ pub async fn backup(
     if to.exists() && !replace {
         return Err(TransferError::Exists(to.display().to_string()));
     }
-    let mut source = Side::find(from).await?;
+    let mut source = Endpoint::find(from).await?;
     check_level(&mut source, &name).await?;
     check_tables(&mut source, &name).await?;
     if let Some(seal) = source.seal().await? {
@@ -38,37 +38,37 @@ pub async fn backup(
     }
     let draft = Draft::create(to)?;
     match &mut source {
-        Side::Sqlite(file) => copy_file(file, &draft.path, watch).await?,
-        Side::Postgres(_) => copy_tables(&mut source, &draft.path, watch).await?,
+        Endpoint::Sqlite(file) => copy_file(file, &draft.path, watch).await?,
+        Endpoint::Postgres(_) => copy_tables(&mut source, &draft.path, watch).await?,
     }
     draft.publish(to, replace)
 }
 
 async fn copy_file(
-    source: &mut SqliteSide,
+    source: &mut SqliteEndpoint,
     to: &Path,
     watch: &mut dyn Watch,
 ) -> Result<(), TransferError> {
     watch.begins(source.size().await?);
     watch.table("the whole file");
     let mut written = 0;
-    let mut see = || {
+    let mut report_progress = || {
         let size = fs::metadata(to).map_or(0, |file| file.len());
         watch.advances(size.saturating_sub(written));
         written = written.max(size);
     };
     {
         let mut copied = std::pin::pin!(source.copy_into(to));
-        let mut tick = tokio::time::interval(LOOK);
+        let mut tick = tokio::time::interval(PROGRESS_INTERVAL);
         loop {
             tokio::select! {
                 copied = &mut copied => break copied?,
-                _ = tick.tick() => see(),
+                _ = tick.tick() => report_progress(),
             }
         }
     }
-    see();
-    let mut copy = SqliteSide::reader(to).await?;
+    report_progress();
+    let mut copy = SqliteEndpoint::reader(to).await?;
     match copy.fault().await? {
         None => Ok(()),
         Some(fault) => Err(TransferError::Unsound(fault)),
@@ -76,18 +76,18 @@ async fn copy_file(
 }
 
 async fn copy_tables(
-    source: &mut Side,
+    source: &mut Endpoint,
     to: &Path,
     watch: &mut dyn Watch,
 ) -> Result<(), TransferError> {
     source.begin(Hold::Snapshot).await?;
-    let mut target = Side::make(&DatabaseUrl::Sqlite(to.to_owned())).await?;
+    let mut target = Endpoint::make(&DatabaseUrl::Sqlite(to.to_owned())).await?;
     // An incomplete file is deleted after a crash.
     let fast = "PRAGMA synchronous = OFF".to_owned();
     target.execute(fast).await?;
     copy_everything(source, &mut target, None, watch).await?;
     source.commit().await?;
-    if let Side::Sqlite(file) = &mut target {
+    if let Endpoint::Sqlite(file) = &mut target {
         file.close_log().await?;
     }
     Ok(())
@@ -99,7 +99,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// Only its owner may read it: it holds what opens accounts.
+    /// Only its owner may read it, because it contains secrets.
     fn create(to: &Path) -> Result<Self, TransferError> {
         let mut path = to.as_os_str().to_owned();
         path.push(format!(".{}.unfinished", std::process::id()));
@@ -114,7 +114,7 @@ impl Draft {
             if replace {
                 fs::rename(&self.path, to)?;
             } else {
-                place(&self.path, to)?;
+                link_or_rename(&self.path, to)?;
             }
             let folder = to.parent().filter(|path| !path.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
@@ -131,14 +131,14 @@ impl Drop for Draft {
         for end in ["", "-wal", "-shm", "-journal"] {
             let mut path = self.path.as_os_str().to_owned();
             path.push(end);
-            // Most often there is none.
+            // Usually it does not exist.
             drop(fs::remove_file(path));
         }
     }
 }
 
-/// Unlike a rename, a link fails when somebody else was faster; but not every file system has links.
-fn place(draft: &Path, to: &Path) -> io::Result<()> {
+/// Unlike a rename, a link fails if the file exists already; but not every file system has links.
+fn link_or_rename(draft: &Path, to: &Path) -> io::Result<()> {
     match fs::hard_link(draft, to) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !to.exists() => {
             fs::rename(draft, to)
@@ -164,18 +164,18 @@ fn failed(doing: &'static str, path: &Path, source: io::Error) -> TransferError 
 
 /// More IDs were used after the backup: callers know messages by them, and receivers know callbacks. They must not be
 /// used again.
-async fn leave_room(target: &mut Side) -> Result<(), TransferError> {
+async fn skip_used_ids(target: &mut Endpoint) -> Result<(), TransferError> {
     let raise = format!("UPDATE id_block SET next = next + {SPARE_IDS}");
     target.execute(raise).await?;
     for (table, last) in target.sequences().await? {
         if table == "callback" {
-            target.go_on_behind(&table, last + SPARE_IDS).await?;
+            target.advance_sequence(&table, last + SPARE_IDS).await?;
         }
     }
     Ok(())
 }
 
-/// Puts a backup into an empty database, or goes on with that.
+/// Restores a backup into an empty database, or continues an interrupted restore.
 pub async fn restore(
     from: &Path,
     to: &DatabaseUrl,
@@ -185,7 +185,7 @@ pub async fn restore(
     if !from.is_file() {
         return Err(TransferError::NoSource(from_name));
     }
-    let mut source = Side::Sqlite(SqliteSide::reader(from).await?);
+    let mut source = Endpoint::Sqlite(SqliteEndpoint::reader(from).await?);
     let level = source.level().await?;
     if level > known_level() {
         return Err(TransferError::Open(OpenError::TooNew {
@@ -193,35 +193,35 @@ pub async fn restore(
             known: known_level(),
         }));
     }
-    // An older backup is brought up to date in a copy of its own.
+    // An older backup is migrated in a temporary copy.
     let mut draft = None;
     if level < known_level() {
         let copy = Draft::create(&std::env::temp_dir().join("switchboard-restore"))?;
         fs::copy(from, &copy.path).map_err(|source| failed("copying", from, source))?;
-        source = Side::make(&DatabaseUrl::Sqlite(copy.path.clone())).await?;
+        source = Endpoint::make(&DatabaseUrl::Sqlite(copy.path.clone())).await?;
         draft = Some(copy);
     }
     check_tables(&mut source, &from_name).await?;
     if let Some(seal) = source.seal().await? {
         return Err(seal.refusal().into());
     }
-    let mut target = Side::make(to).await?;
+    let mut target = Endpoint::make(to).await?;
     check_tables(&mut target, &to_name).await?;
     let restoring = Seal {
         kind: Kind::Restoring,
-        born_us: source.born_us().await?,
+        created_us: source.created_us().await?,
         other: from_name,
     };
     let is_new = prepare(&mut target, &to_name, &restoring).await?;
     let mut known = if is_new {
         None
     } else {
-        Some(Side::find(to).await?)
+        Some(Endpoint::find(to).await?)
     };
     source.begin(Hold::Snapshot).await?;
     let checked = copy_everything(&mut source, &mut target, known.as_mut(), watch).await?;
     source.commit().await?;
-    leave_room(&mut target).await?;
+    skip_used_ids(&mut target).await?;
     target.set_seal(None).await?;
     drop((source, draft));
     Ok(checked)

@@ -1,35 +1,31 @@
-//! Counts and sums, on both sides.
+//! Compares counts and sums of source and target.
 
 use std::collections::BTreeMap;
 
 use super::TransferError;
-use super::side::Side;
+use super::endpoint::Endpoint;
 use super::tables::{Engine, TABLES, Table};
 
-/// Something that was counted or added up on both sides.
+/// A count or sum of both databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// In which table.
     pub table: &'static str,
-    /// What: `rows`, `sum of …`, `checksum of …`, `rows with …`.
+    /// `rows`, `sum of …`, `checksum of …` or `rows with …`.
     pub what: String,
-    /// In the source.
     pub source: i64,
-    /// In the target.
     pub target: i64,
 }
 
 impl Checked {
-    /// Whether both are the same.
     pub fn is_equal(&self) -> bool {
         self.source == self.target
     }
 }
 
-/// Counts and adds up everything on both sides.
+/// Counts and adds up everything in both databases.
 pub(super) async fn check(
-    source: &mut Side,
-    target: &mut Side,
+    source: &mut Endpoint,
+    target: &mut Endpoint,
 ) -> Result<Vec<Checked>, TransferError> {
     let mut checked = Vec::new();
     for table in TABLES {
@@ -58,7 +54,7 @@ pub(super) async fn check(
     }
 }
 
-/// IDs are large: a sum of many would not fit a number.
+/// IDs are large: their sum would overflow.
 const MODULUS: i64 = 1_000_003;
 
 fn is_id(column: &str) -> bool {
@@ -73,13 +69,18 @@ fn name(sum: &str) -> String {
     }
 }
 
-/// What is counted, and its place in the list.
-type What = (usize, String);
+/// The position of a count in the list, and its name.
+type CountKey = (usize, String);
 
-/// One statement a table: for each group the number of rows and the sums.
-async fn count(side: &mut Side, table: &'static Table) -> Result<Vec<(What, i64)>, TransferError> {
-    let rows = side.numbers(statement(side.engine(), table)).await?;
-    let mut found: BTreeMap<What, i64> = BTreeMap::new();
+/// Runs one statement for a table: the number of rows and the sums of each group.
+async fn count(
+    endpoint: &mut Endpoint,
+    table: &'static Table,
+) -> Result<Vec<(CountKey, i64)>, TransferError> {
+    let rows = endpoint
+        .numbers(statement(endpoint.engine(), table))
+        .await?;
+    let mut found: BTreeMap<CountKey, i64> = BTreeMap::new();
     found.insert((0, "rows".to_owned()), 0);
     for (at, sum) in table.sums.iter().enumerate() {
         found.insert((at + 1, name(sum)), 0);

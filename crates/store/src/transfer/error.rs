@@ -1,106 +1,88 @@
-//! Why a copy was not made.
+//! Errors of a copy.
 
 use domain::ports::Cause;
 
 use super::check::Checked;
 use crate::OpenError;
 
-/// Why a database was not copied. What was copied stays, and the same command goes on with it.
+/// Why a database was not copied. Copied rows stay, and the same command continues.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// A database cannot be opened, or its schema not be made.
+    /// A database cannot be opened, or its schema cannot be created.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A database refused, or went away.
+    /// A statement failed, or the connection was lost.
     #[error("{doing} in {database} failed")]
     Database {
-        /// Which, without its password.
+        /// The database, without its password.
         database: String,
         /// What was tried.
         doing: String,
-        /// What it said.
         #[source]
         source: Cause,
     },
-    /// Something stands before the server that does not pass on what a connection asks for.
+    /// A pooler between us and the server ignores the settings of the connection.
     #[error(
         "{database} does not keep to the settings of a copy: {missing}; a copy cannot go through a pooler, name the \
          PostgreSQL server itself"
     )]
     NotDirect {
-        /// Which, without its password.
+        /// The database, without its password.
         database: String,
-        /// Which settings, and what they are instead.
+        /// The settings and their actual values.
         missing: String,
     },
-    /// There is nothing to copy from.
+    /// The source does not exist.
     #[error("there is no database {0}")]
     NoSource(String),
-    /// Both are the same.
+    /// Source and target are the same database.
     #[error("the source and the target are the same database, {0}")]
     Same(String),
-    /// The source was made by another version.
+    /// The source has the schema of another version.
     #[error(
         "{database} is at schema {found}, this program's is {known}; start the service of this version on it once, then copy"
     )]
     OtherSchema {
-        /// Which.
         database: String,
-        /// Where it stands.
+        /// The schema of the database.
         found: i64,
-        /// Where it must stand.
+        /// The schema of this program.
         known: i64,
     },
-    /// Something is in the target.
+    /// The target is not empty.
     #[error("{database} is not empty, it holds {holds}; give a new database")]
     NotEmpty {
-        /// Which.
         database: String,
-        /// What.
+        /// The rows that it has.
         holds: String,
     },
-    /// The target is the beginning of something else.
+    /// The target is sealed for another copy.
     #[error("{database} is {what}; give a new database, or complete that first")]
     OtherCopy {
-        /// Which.
         database: String,
-        /// Of what.
+        /// Its state.
         what: String,
     },
     /// The source cannot be copied from.
     #[error("{database} is {what}")]
     Sealed {
-        /// Which.
         database: String,
-        /// In which state.
+        /// Its state.
         what: String,
     },
-    /// Somebody works on a database that must rest.
+    /// Nodes use a database that must not be in use.
     #[error(
         "{nodes} node(s) work on {database}; stop the service (one that was killed counts for ten seconds more)"
     )]
-    Busy {
-        /// Which.
-        database: String,
-        /// How many.
-        nodes: i64,
-    },
-    /// The databases have a table that this program's list does not.
+    Busy { database: String, nodes: i64 },
+    /// A database has a table that this program does not know.
     #[error("{database} has the table {table}, and nobody has said how to copy it")]
-    UnknownTable {
-        /// Where.
-        database: String,
-        /// Which.
-        table: String,
-    },
-    /// The databases differ in a column that this program does not know of.
+    UnknownTable { database: String, table: String },
+    /// The databases differ in a column that this program does not know.
     #[error("the column {column} of the table {table} cannot be copied: {why}")]
     UnknownColumn {
-        /// Where.
         table: &'static str,
-        /// Which.
         column: String,
-        /// What is wrong with it.
         why: String,
     },
     /// The copy is not equal to the source.
@@ -111,13 +93,11 @@ pub enum TransferError {
     File {
         /// What was tried.
         doing: &'static str,
-        /// With which file.
         path: String,
-        /// What happened.
         #[source]
         source: std::io::Error,
     },
-    /// A backup is in the way.
+    /// The file of the backup exists already.
     #[error("{0} exists; choose another name, or --force to replace it")]
     Exists(String),
     /// A backup that was just written cannot be read back.

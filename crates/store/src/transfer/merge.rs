@@ -3,18 +3,18 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use super::plan::{Batch, End, Plan, Target};
-use super::side::{Side, Stream};
+use super::endpoint::{Endpoint, Stream};
+use super::plan::{Batch, EndpointColumns, Plan, Target};
 use super::tables::{CopyTime, TABLES};
 use super::value::Value;
 use super::{Row, TransferError, Watch};
 
 /// Copies tables from a source that does not change to a target that is not in use.
 pub(super) struct Copier<'a> {
-    pub(super) source: &'a mut Side,
-    pub(super) target: &'a mut Side,
+    pub(super) source: &'a mut Endpoint,
+    pub(super) target: &'a mut Endpoint,
     /// A second connection that reads the rows of the target; `None` when it is empty.
-    pub(super) known: Option<&'a mut Side>,
+    pub(super) known: Option<&'a mut Endpoint>,
     pub(super) watch: &'a mut dyn Watch,
 }
 
@@ -25,17 +25,17 @@ pub(super) struct TablePlan {
 }
 
 impl Copier<'_> {
-    /// Plans every table before the first is copied, so that problems are found early.
+    /// Plans all tables before the first one is copied, so that problems are found early.
     pub(super) async fn plans(&mut self) -> Result<Vec<TablePlan>, TransferError> {
         let mut plans = Vec::new();
         for table in TABLES {
             let here = self.source.columns(table.name).await?;
             let there = self.target.columns(table.name).await?;
-            let from = End {
+            let from = EndpointColumns {
                 engine: self.source.engine(),
                 columns: &here,
             };
-            let to = End {
+            let to = EndpointColumns {
                 engine: self.target.engine(),
                 columns: &there,
             };
@@ -78,7 +78,7 @@ impl Copier<'_> {
         }
         // Rows of the target after the last row of the source are deleted.
         while let Some(row) = there.take(self.known.as_deref_mut()).await? {
-            batch.gone.push(plan.key(&row).to_vec());
+            batch.deleted.push(plan.key(&row).to_vec());
             if batch.is_full() {
                 self.target
                     .apply(target, std::mem::take(&mut batch))
@@ -94,7 +94,7 @@ async fn compare(
     plan: &Plan,
     row: Row,
     there: &mut TargetRows,
-    mut known: Option<&mut Side>,
+    mut known: Option<&mut Endpoint>,
     batch: &mut Batch,
 ) -> Result<(), TransferError> {
     let (row, settled, watched) = plan.split(row);
@@ -106,7 +106,7 @@ async fn compare(
         match plan.key(other).cmp(plan.key(&row)) {
             Ordering::Greater => break,
             Ordering::Less => {
-                batch.gone.push(plan.key(other).to_vec());
+                batch.deleted.push(plan.key(other).to_vec());
                 there.skip();
             }
             Ordering::Equal => {
@@ -116,7 +116,7 @@ async fn compare(
                     there.skip();
                     return Ok(());
                 }
-                batch.gone.push(plan.key(other).to_vec());
+                batch.deleted.push(plan.key(other).to_vec());
                 there.skip();
                 break;
             }
@@ -134,8 +134,8 @@ struct TargetRows {
 }
 
 impl TargetRows {
-    fn new(plan: &Plan, target: &Side) -> Self {
-        let rows = match plan.table.kept {
+    fn new(plan: &Plan, target: &Endpoint) -> Self {
+        let rows = match plan.table.copy_time {
             CopyTime::Growing { .. } => Some(Stream::new(plan.narrow(target.engine()))),
             CopyTime::Changing => None,
         };
@@ -145,7 +145,7 @@ impl TargetRows {
         }
     }
 
-    async fn peek(&mut self, known: Option<&mut Side>) -> Result<Option<&Row>, TransferError> {
+    async fn peek(&mut self, known: Option<&mut Endpoint>) -> Result<Option<&Row>, TransferError> {
         if self.page.is_empty()
             && let (Some(rows), Some(known)) = (&mut self.rows, known)
         {
@@ -158,7 +158,7 @@ impl TargetRows {
         self.page.pop_front();
     }
 
-    async fn take(&mut self, known: Option<&mut Side>) -> Result<Option<Row>, TransferError> {
+    async fn take(&mut self, known: Option<&mut Endpoint>) -> Result<Option<Row>, TransferError> {
         self.peek(known).await?;
         Ok(self.page.pop_front())
     }

@@ -1,24 +1,24 @@
-//! A service moves from one database to another.
+//! Moves a service from one database to another.
 
 use super::tables::{CopyTime, TABLES};
 use super::{
-    Checked, Copier, Hold, Side, TransferError, Watch, check_level, check_tables, copy_everything,
-    count, prepare,
+    Checked, Copier, Endpoint, Hold, TransferError, Watch, check_level, check_tables,
+    copy_everything, count, prepare,
 };
 use crate::DatabaseUrl;
 use crate::seal::{Kind, Seal};
 
-/// How far a move has come.
+/// The progress of a move.
 #[derive(Debug)]
 pub enum Moved {
-    /// A service works on the source: what does not change any more was copied, the rest is to follow.
+    /// A service uses the source. Rows that do not change any more were copied; the rest follows later.
     Begun {
-        /// How many rows of each table are not in the target yet; tables of which all are there are not named.
+        /// The tables that are not complete yet, and how many rows are missing.
         remaining: Vec<(&'static str, u64)>,
     },
-    /// Everything is in the target, which is open for business; the source is closed.
+    /// Everything is in the target, which may be used now. The source is sealed.
     Complete(Vec<Checked>),
-    /// It was complete before.
+    /// The move was complete already.
     Already,
 }
 
@@ -34,19 +34,20 @@ pub async fn migrate(
     if from_name == to_name {
         return Err(TransferError::Same(from_name));
     }
-    let mut source = Side::find(from).await?;
+    let mut source = Endpoint::find(from).await?;
     check_level(&mut source, &from_name).await?;
-    let mut target = Side::make(to).await?;
+    let mut target = Endpoint::make(to).await?;
     check_tables(&mut source, &from_name).await?;
     check_tables(&mut target, &to_name).await?;
-    let (source_born_us, target_born_us) = (source.born_us().await?, target.born_us().await?);
+    let (source_created_us, target_created_us) =
+        (source.created_us().await?, target.created_us().await?);
     let moved = Seal {
         kind: Kind::Moved,
-        born_us: target_born_us,
+        created_us: target_created_us,
         other: to_name.clone(),
     };
     if let Some(seal) = source.seal().await? {
-        if seal.kind != Kind::Moved || seal.born_us != target_born_us {
+        if seal.kind != Kind::Moved || seal.created_us != target_created_us {
             return Err(sealed(from_name, &seal));
         }
         if target.seal().await?.is_none() {
@@ -55,23 +56,23 @@ pub async fn migrate(
     }
     let copying = Seal {
         kind: Kind::Copying,
-        born_us: source_born_us,
+        created_us: source_created_us,
         other: from_name.clone(),
     };
     let is_new = prepare(&mut target, &to_name, &copying).await?;
     let mut known = if is_new {
         None
     } else {
-        Some(Side::find(to).await?)
+        Some(Endpoint::find(to).await?)
     };
-    if is_busy || !rests(&mut source).await? {
+    if is_busy || !hold_if_idle(&mut source).await? {
         source.begin(Hold::Snapshot).await?;
         let remaining = copy_settled(&mut source, &mut target, known.as_mut(), watch).await?;
         source.commit().await?;
         return Ok(Moved::Begun { remaining });
     }
     let checked = copy_everything(&mut source, &mut target, known.as_mut(), watch).await?;
-    // In this order: whatever ends the process in between, never do two databases send the same message.
+    // In this order, two databases never send the same message, even if the process stops in between.
     source.execute("DELETE FROM node".to_owned()).await?;
     source.set_seal(Some(&moved)).await?;
     source.commit().await?;
@@ -79,30 +80,30 @@ pub async fn migrate(
     Ok(Moved::Complete(checked))
 }
 
-/// Holds the source so that nobody else can write, unless a node works on it.
-async fn rests(source: &mut Side) -> Result<bool, TransferError> {
-    if source.living().await? > 0 {
+/// Locks the source against writes. Returns `false` if a node uses it.
+async fn hold_if_idle(source: &mut Endpoint) -> Result<bool, TransferError> {
+    if source.count_living_nodes().await? > 0 {
         return Ok(false);
     }
     source.begin(Hold::Exclusive).await?;
-    // One may have come in between.
-    let rests = source.living().await? == 0;
-    if !rests {
+    // A node may have started meanwhile.
+    let is_idle = source.count_living_nodes().await? == 0;
+    if !is_idle {
         source.roll_back().await?;
     }
-    Ok(rests)
+    Ok(is_idle)
 }
 
 /// Copies what does not change any more, and counts the rest.
 async fn copy_settled(
-    source: &mut Side,
-    target: &mut Side,
-    known: Option<&mut Side>,
+    source: &mut Endpoint,
+    target: &mut Endpoint,
+    known: Option<&mut Endpoint>,
     watch: &mut dyn Watch,
 ) -> Result<Vec<(&'static str, u64)>, TransferError> {
     let mut total = 0;
     for table in TABLES {
-        if let CopyTime::Growing { settled, .. } = table.kept {
+        if let CopyTime::Growing { settled, .. } = table.copy_time {
             total += count(source, &table.rows(source.engine()), Some(settled)).await?;
         }
     }
@@ -114,13 +115,13 @@ async fn copy_settled(
         watch,
     };
     for table in copier.plans().await? {
-        if matches!(table.plan.table.kept, CopyTime::Growing { .. }) {
+        if matches!(table.plan.table.copy_time, CopyTime::Growing { .. }) {
             copier.copy(&table, true).await?;
         }
     }
     let mut remaining = Vec::new();
     for table in TABLES {
-        let settled = match table.kept {
+        let settled = match table.copy_time {
             CopyTime::Growing { settled, .. } => settled,
             CopyTime::Changing => "FALSE",
         };
@@ -136,13 +137,13 @@ async fn copy_settled(
 /// stay there.
 pub async fn undo(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<(), TransferError> {
     let (from_name, to_name) = (from.to_string(), to.to_string());
-    let mut source = Side::find(from).await?;
+    let mut source = Endpoint::find(from).await?;
     check_level(&mut source, &from_name).await?;
-    let mut target = Side::find(to).await?;
+    let mut target = Endpoint::find(to).await?;
     check_level(&mut target, &to_name).await?;
-    let target_born_us = target.born_us().await?;
+    let target_created_us = target.created_us().await?;
     match source.seal().await? {
-        Some(seal) if seal.kind == Kind::Moved && seal.born_us == target_born_us => {}
+        Some(seal) if seal.kind == Kind::Moved && seal.created_us == target_created_us => {}
         Some(seal) => return Err(sealed(from_name, &seal)),
         None => {
             return Err(TransferError::Sealed {
@@ -152,7 +153,7 @@ pub async fn undo(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<(), TransferEr
         }
     }
     target.begin(Hold::Exclusive).await?;
-    let nodes = target.living().await?;
+    let nodes = target.count_living_nodes().await?;
     if nodes > 0 {
         return Err(TransferError::Busy {
             database: to_name,
@@ -161,7 +162,7 @@ pub async fn undo(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<(), TransferEr
     }
     let copying = Seal {
         kind: Kind::Copying,
-        born_us: source.born_us().await?,
+        created_us: source.created_us().await?,
         other: from_name,
     };
     target.set_seal(Some(&copying)).await?;

@@ -1,27 +1,27 @@
-//! How one table goes from one database to the other: its columns, and the statements that read and write them.
+//! How a table is copied: its columns, and the statements that read and write them.
 
 use super::tables::{CopyTime, Engine, Table};
 use super::value::{Column, Value};
 use super::{Row, TransferError};
 
-/// A table's columns as both ends have them.
+/// The columns of a table that both databases have.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) table: &'static Table,
-    /// The columns of each row that travels, in order.
+    /// The columns of a copied row, in order.
     columns: Vec<String>,
 }
 
-/// Which rows are read, and what of them.
+/// Which rows and columns to read.
 #[derive(Debug, Clone)]
 pub(crate) struct Query {
-    /// `SELECT … FROM …`, the columns of the order last.
+    /// `SELECT … FROM …`, with the columns of the order at the end.
     pub(crate) select: String,
-    /// Which rows; all when `None`.
+    /// The condition; `None` for all rows.
     pub(crate) filter: Option<String>,
-    /// With the table's name before them: what is read may be called the same.
+    /// With the name of the table, because selected values may have the same names.
     pub(crate) order: Vec<String>,
-    /// How many values a row has before those of the order.
+    /// The number of values of a row, without those of the order.
     pub(crate) width: usize,
     pub(crate) page: usize,
 }
@@ -30,58 +30,57 @@ pub(crate) struct Query {
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) table: &'static str,
-    /// The columns as they are there.
+    /// The columns of the target.
     pub(crate) columns: Vec<String>,
-    /// What is written into them, over the row's values: `?1` is the first.
+    /// The expressions that are written into them; `?1` is the first value of the row.
     pub(crate) values: Vec<String>,
-    /// Which of the row's values those are, where they are taken as they are.
+    /// The indexes of the values that are written unchanged.
     pub(crate) taken: Vec<usize>,
-    /// What finds the row of a key, over the key's values.
+    /// The condition that finds a row by its key; `?1` is the first value of the key.
     pub(crate) by_key: String,
     pub(crate) key: &'static [&'static str],
 }
 
-/// What changes in a table, in one transaction.
+/// The changes of a table in one transaction.
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// The keys of rows that go, before the others come.
-    pub(crate) gone: Vec<Vec<Value>>,
-    /// The rows that come.
-    pub(crate) come: Vec<Row>,
+    /// The keys of rows that are deleted first.
+    pub(crate) deleted: Vec<Vec<Value>>,
+    pub(crate) inserted: Vec<Row>,
     size: usize,
 }
 
-/// A transaction writes at most so many rows, or so many bytes and a row.
+/// The size of a transaction: at most this many rows, and at most one row beyond this many bytes.
 const BATCH_ROWS: usize = 10_000;
 const BATCH_BYTES: usize = 8 << 20;
 
 impl Batch {
     pub(crate) fn add(&mut self, row: Row) {
         self.size += row.iter().map(Value::size).sum::<usize>();
-        self.come.push(row);
+        self.inserted.push(row);
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.gone.len() + self.come.len() >= BATCH_ROWS || self.size >= BATCH_BYTES
+        self.deleted.len() + self.inserted.len() >= BATCH_ROWS || self.size >= BATCH_BYTES
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.gone.is_empty() && self.come.is_empty()
+        self.deleted.is_empty() && self.inserted.is_empty()
     }
 }
 
-/// The columns of a table at one end.
-pub(crate) struct End<'a> {
+/// The columns of a table in one database.
+pub(crate) struct EndpointColumns<'a> {
     pub(crate) engine: Engine,
     pub(crate) columns: &'a [Column],
 }
 
-impl End<'_> {
+impl EndpointColumns<'_> {
     fn find(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// The names that travel: what is here, but for what only this end has, and what is made of it.
+    /// The names of the copied columns: those of the table without its own ones, and those that are computed.
     fn names(&self, table: &'static Table) -> Vec<String> {
         let differences = table.differences(self.engine);
         let is_own = |name: &str| {
@@ -92,8 +91,8 @@ impl End<'_> {
             .filter(|name| !is_own(name))
             .map(str::to_owned)
             .collect();
-        let made = differences.read.iter().map(|(name, _)| *name);
-        for name in made.filter(|name| self.find(name).is_none()) {
+        let computed = differences.read.iter().map(|(name, _)| *name);
+        for name in computed.filter(|name| self.find(name).is_none()) {
             names.push(name.to_owned());
         }
         names
@@ -105,8 +104,8 @@ impl Plan {
     /// because its contents would be lost.
     pub(crate) fn new(
         table: &'static Table,
-        from: &End<'_>,
-        to: &End<'_>,
+        from: &EndpointColumns<'_>,
+        to: &EndpointColumns<'_>,
     ) -> Result<Self, TransferError> {
         let (mut columns, there) = (from.names(table), to.names(table));
         let unknown = |column: &String, why: String| TransferError::UnknownColumn {
@@ -142,12 +141,12 @@ impl Plan {
         Ok(Self { table, columns })
     }
 
-    /// The places of a row's values, by the names of their columns.
+    /// The indexes of a row's values, sorted by the names of their columns.
     #[cfg(test)]
     pub(crate) fn by_name(&self) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.columns.len()).collect();
-        places.sort_by_key(|&at| &self.columns[at]);
-        places
+        let mut indexes: Vec<usize> = (0..self.columns.len()).collect();
+        indexes.sort_by_key(|&at| &self.columns[at]);
+        indexes
     }
 
     /// The key of a row.
@@ -155,10 +154,10 @@ impl Plan {
         &row[..self.table.key.len()]
     }
 
-    /// Takes what [`Self::whole`] reads apart: the row, whether it is settled, and what is watched of it.
+    /// Splits a row of [`Self::whole`] into its values, whether it is settled, and its watched values.
     pub(crate) fn split(&self, mut row: Row) -> (Row, bool, Vec<Value>) {
         let settled = row.pop() == Some(Value::Int(1));
-        let watched = match self.table.kept {
+        let watched = match self.table.copy_time {
             CopyTime::Growing { watched, .. } => watched,
             CopyTime::Changing => &[],
         };
@@ -182,9 +181,9 @@ impl Plan {
         query
     }
 
-    /// Reads of the target's rows what tells them apart: the key, whether they are settled, what is watched.
+    /// Reads the key of the target's rows, whether they are settled, and their watched values.
     pub(crate) fn narrow(&self, engine: Engine) -> Query {
-        let watched = match self.table.kept {
+        let watched = match self.table.copy_time {
             CopyTime::Growing { watched, .. } => watched,
             CopyTime::Changing => &[],
         };
@@ -197,7 +196,7 @@ impl Plan {
     }
 
     fn settled(&self) -> &'static str {
-        match self.table.kept {
+        match self.table.copy_time {
             CopyTime::Growing { settled, .. } => settled,
             CopyTime::Changing => "TRUE",
         }
@@ -223,9 +222,9 @@ impl Plan {
         }
     }
 
-    /// How rows are written at the other end.
-    pub(crate) fn target(&self, end: &End<'_>) -> Target {
-        let made = self.table.differences(end.engine).write;
+    /// How rows are written into the target.
+    pub(crate) fn target(&self, end: &EndpointColumns<'_>) -> Target {
+        let computed = self.table.differences(end.engine).write;
         let mut target = Target {
             table: self.table.name,
             columns: Vec::new(),
@@ -242,17 +241,17 @@ impl Plan {
             }
         }
         let mut conditions = Vec::new();
-        for (name, expression) in made {
+        for (name, expression) in computed {
             let mut expression = (*expression).to_owned();
             for (at, column) in self.columns.iter().enumerate() {
                 expression = expression.replace(&format!("{{{column}}}"), &format!("?{}", at + 1));
             }
-            // Keys come first in a row, so the same numbers stand for a key's values.
+            // The key is the beginning of a row, so the same parameter numbers apply to a key.
             conditions.push(format!("{name} = {expression}"));
             target.columns.push((*name).to_owned());
             target.values.push(expression);
         }
-        if made.is_empty() {
+        if computed.is_empty() {
             let key = self.table.key.iter().enumerate();
             conditions = key
                 .map(|(at, name)| format!("{name} = ?{}", at + 1))
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_nobody_has_spoken_of_is_refused() {
+    fn an_unknown_column_is_refused() {
         let int = Some(Kind::Int);
         let both = [("hash", Some(Kind::Bytes)), ("expires_us", int)];
         for (name, more, reason) in [
@@ -304,7 +303,7 @@ mod tests {
             changed.retain(|(name, _)| more.iter().all(|(other, _)| other != name));
             changed.extend(more);
             let (plain, changed) = (columns(&both), columns(&changed));
-            let end = |engine, columns| End { engine, columns };
+            let end = |engine, columns| EndpointColumns { engine, columns };
             for (from, to) in [(&plain, &changed), (&changed, &plain)] {
                 let (from, to) = (end(Engine::Sqlite, from), end(Engine::Postgres, to));
                 let error = Plan::new(table("sign_in_link"), &from, &to).expect_err(name);
@@ -323,11 +322,11 @@ mod tests {
             ("number", int),
             ("message_id", int),
         ]);
-        let sqlite = End {
+        let sqlite = EndpointColumns {
             engine: Engine::Sqlite,
             columns: &one,
         };
-        let postgres = End {
+        let postgres = EndpointColumns {
             engine: Engine::Postgres,
             columns: &two,
         };

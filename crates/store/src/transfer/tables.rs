@@ -3,7 +3,6 @@
 //! Columns are read from the system catalogues: a column that both databases have is copied without being listed. Only
 //! differences are listed here, and an unlisted table or column stops the copy.
 
-/// The database at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Engine {
     Sqlite,
@@ -16,7 +15,7 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// The key of a row in both databases.
     pub(crate) key: &'static [&'static str],
-    pub(crate) kept: CopyTime,
+    pub(crate) copy_time: CopyTime,
     /// The number of rows that are read at a time.
     pub(crate) page: usize,
     /// Columns with sums that are compared afterwards.
@@ -47,11 +46,11 @@ pub(crate) enum CopyTime {
 pub(crate) struct Differences {
     /// Columns that only this database has, and that the other does not need.
     pub(crate) own: &'static [&'static str],
-    /// What is read in the table's place, under its name: where its rows stand in more than one.
+    /// A query that is read instead of the table, if its rows are in several tables.
     pub(crate) from: Option<&'static str>,
     /// Columns that are read by an expression, whether or not there is a column of that name.
     pub(crate) read: &'static [(&'static str, &'static str)],
-    /// Columns that are made of those of the other database, which stand in braces.
+    /// Columns that are computed from columns of the other database, which are in braces.
     pub(crate) write: &'static [(&'static str, &'static str)],
     /// The columns that order the rows; the key when empty.
     pub(crate) order: &'static [&'static str],
@@ -65,16 +64,16 @@ const NONE: Differences = Differences {
     order: &[],
 };
 
-/// Rows belong to nodes of the source, which the target does not know.
-const NOBODYS: (&str, &str) = ("owner", "CASE WHEN owner > 0 THEN 0 ELSE owner END");
-const NOBODYS_ROWS: Differences = Differences {
-    read: &[NOBODYS],
+/// Held rows become unheld, because the target does not know the nodes of the source.
+const UNHELD: (&str, &str) = ("owner", "CASE WHEN owner > 0 THEN 0 ELSE owner END");
+const UNHELD_ROWS: Differences = Differences {
+    read: &[UNHELD],
     ..NONE
 };
-/// Only `PostgreSQL` has the message in the row itself.
-const NOBODYS_REPORTS: Differences = Differences {
+/// Only `PostgreSQL` has the message ID in the row itself.
+const UNHELD_CALLBACKS: Differences = Differences {
     read: &[
-        NOBODYS,
+        UNHELD,
         (
             "message_id",
             "(SELECT c.message_id FROM callback AS c WHERE c.id = callback_queue.id)",
@@ -95,7 +94,7 @@ impl Table {
         Self {
             name,
             key,
-            kept: CopyTime::Changing,
+            copy_time: CopyTime::Changing,
             page: PAGE,
             sums: &[],
             by: &[],
@@ -111,7 +110,7 @@ impl Table {
         watched: &'static [&'static str],
     ) -> Self {
         Self {
-            kept: CopyTime::Growing { settled, watched },
+            copy_time: CopyTime::Growing { settled, watched },
             ..Self::changing(name, key)
         }
     }
@@ -137,7 +136,7 @@ impl Table {
         self
     }
 
-    /// What is different in one of the two databases.
+    /// How the table differs in one of the databases.
     pub(crate) fn differences(&self, engine: Engine) -> &Differences {
         match engine {
             Engine::Sqlite => &self.sqlite,
@@ -145,14 +144,14 @@ impl Table {
         }
     }
 
-    /// How a column is read.
+    /// The expression that reads a column.
     pub(crate) fn expression<'a>(&self, engine: Engine, column: &'a str) -> &'a str {
         let read = self.differences(engine).read.iter();
         let mut found = read.filter(|(name, _)| *name == column);
         found.next().map_or(column, |(_, expression)| expression)
     }
 
-    /// What its rows are read from.
+    /// The source of its rows, for a `FROM` clause.
     pub(crate) fn rows(&self, engine: Engine) -> String {
         match self.differences(engine).from {
             Some(rows) => format!("({rows}) AS {}", self.name),
@@ -160,7 +159,7 @@ impl Table {
         }
     }
 
-    /// By what its rows are read in order.
+    /// The columns that its rows are sorted by.
     pub(crate) fn order(&self, engine: Engine) -> &'static [&'static str] {
         match self.differences(engine).order {
             [] => self.key,
@@ -169,8 +168,8 @@ impl Table {
     }
 }
 
-/// What is not copied: the schema's own history, and who works on the source.
-pub(crate) const LEFT_OUT: &[&str] = &[
+/// Tables that are not copied: the history of the schema, and the state of the nodes.
+pub(crate) const NOT_COPIED: &[&str] = &[
     "schema_migration",
     "schema_fit",
     "node",
@@ -180,10 +179,10 @@ pub(crate) const LEFT_OUT: &[&str] = &[
     "callback_replay",
 ];
 
-/// Tables of `PostgreSQL` alone whose rows are read along with those of another.
+/// Tables that only `PostgreSQL` has. Their rows are read together with those of another table.
 pub(crate) const ONLY_POSTGRES: &[&str] = &["traffic_fresh"];
 
-/// What was counted and is not added up yet is added up on the way.
+/// Counts that are not added up yet are added up while copying.
 const COUNTED: Differences = Differences {
     from: Some(
         "SELECT account_id, span, begins, channel, network, status, error, shard,
@@ -200,7 +199,7 @@ const COUNTED: Differences = Differences {
     ..NONE
 };
 
-/// Everything else, so that whatever a row refers to comes before it.
+/// The copied tables, each after those that its rows refer to.
 pub(crate) const TABLES: &[Table] = &[
     Table::changing("account", &["id"]).sums(&["id", "credit_limit_micros"]),
     Table::changing("person", &["id"]).sums(&["id"]),
@@ -217,7 +216,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("sender", &["id"])
         .sums(&["id"])
         .by(&["state"]),
-    // A version may have megabytes.
+    // One version may have megabytes.
     Table::growing(
         "catalogue",
         &["kind", "account_id", "version"],
@@ -263,7 +262,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("transit", &["carrier", "reference", "taken_us", "id"])
         .sums(&["id"])
         .by(&["status"])
-        // Rows are numbered as they come, so that the oldest are found first.
+        // Rows are numbered in the order of insertion, so that the oldest are found first.
         .differing(
             Differences {
                 own: &["number"],
@@ -280,12 +279,12 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("code_sent", &["number", "sent_us", "account_id"]).sums(&["sent_us"]),
     Table::changing("sign_in_try", &["key"]).sums(&["count"]),
     Table::changing("known_browser", &["hash", "person_id"]).sums(&["person_id"]),
-    // The owner of a row of the queue may be one of these.
+    // The owner of a queue row may be a pool.
     Table::changing("pool", &["id"]).sums(&["id"]),
     Table::changing("queue", &["owner", "lane", "due_us", "id"])
         .sums(&["id", "attempt"])
         .by(&["lane"])
-        .differing(NOBODYS_ROWS, NOBODYS_ROWS),
+        .differing(UNHELD_ROWS, UNHELD_ROWS),
     Table::growing(
         "idempotency",
         &["account_id", "key"],
@@ -313,7 +312,7 @@ pub(crate) const TABLES: &[Table] = &[
         &["at_us"],
     )
     .sums(&["callback_id", "number", "elapsed_ms"])
-    // In SQLite both are one number, and only PostgreSQL says which message that is.
+    // In SQLite, one column has both numbers, and only PostgreSQL stores the message ID.
     .differing(
         Differences {
             read: &[
@@ -332,8 +331,8 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     Table::changing("callback_queue", &["owner", "due_us", "id"])
         .sums(&["id", "attempt"])
-        .differing(NOBODYS_REPORTS, NOBODYS_ROWS),
-    // Values that are encrypted are copied as they are, and need the same key afterwards.
+        .differing(UNHELD_CALLBACKS, UNHELD_ROWS),
+    // Encrypted values are copied unchanged, so the target needs the same key.
     Table::changing("service_key", &["one"]),
     Table::changing("id_block", &[]).differing(BY_ROWID, NONE),
     Table::changing("access_version", &[])
@@ -341,5 +340,5 @@ pub(crate) const TABLES: &[Table] = &[
         .differing(BY_ROWID, NONE),
 ];
 
-/// Tables whose one row a new database has from the beginning, or once somebody has opened it.
+/// Tables with a single row, which a new database has from the beginning or after it was first opened.
 pub(crate) const NEVER_EMPTY: &[&str] = &["id_block", "access_version", "service_key"];

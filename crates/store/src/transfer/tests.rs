@@ -1,4 +1,4 @@
-//! A database with something in every table and column goes to and fro, whole, in two passes, and changed in between.
+//! Copies databases with rows in every table: at once, in two passes, and with changes in between.
 
 mod fill;
 mod refusing;
@@ -6,24 +6,24 @@ mod refusing;
 use std::path::PathBuf;
 
 use domain::{KeyRing, ServiceKey};
-use testkit::{TempDir, TestDatabase};
+use testkit::{TempDir, TestDatabase, temp_dir};
 
-use super::plan::{End, Plan};
-use super::side::Stream;
+use super::endpoint::Stream;
+use super::plan::{EndpointColumns, Plan};
 use super::tables::TABLES;
 use super::value::Value;
 use super::*;
 use crate::{DatabaseUrl, OpenError, Options};
 use fill::fill;
 
-/// Sees nothing but that all that was announced was done.
+/// Counts the work, to check that all announced work was done.
 #[derive(Default)]
-struct Seen {
+struct TotalProgress {
     total: u64,
     done: u64,
 }
 
-impl Watch for Seen {
+impl Watch for TotalProgress {
     fn begins(&mut self, total: u64) {
         self.total = total;
     }
@@ -35,16 +35,16 @@ impl Watch for Seen {
     }
 }
 
-/// Databases that go away with this value.
-struct QueueKey {
+/// Databases that are deleted with this value.
+struct TestDatabases {
     folder: TempDir,
     servers: Vec<TestDatabase>,
 }
 
-impl QueueKey {
+impl TestDatabases {
     fn new() -> Self {
         Self {
-            folder: TempDir::create("transfer").expect("a temporary folder"),
+            folder: temp_dir("transfer").expect("a temporary folder"),
             servers: Vec::new(),
         }
     }
@@ -57,11 +57,11 @@ impl QueueKey {
         DatabaseUrl::Sqlite(self.path(name))
     }
 
-    /// A file with something in every table.
+    /// A file with rows in every table.
     async fn full(&self, name: &str) -> DatabaseUrl {
         let url = self.file(name);
-        let mut side = Side::make(&url).await.expect("a new file");
-        fill(&mut side).await;
+        let mut endpoint = Endpoint::make(&url).await.expect("a new file");
+        fill(&mut endpoint).await;
         url
     }
 
@@ -87,18 +87,18 @@ fn keys() -> KeyRing {
 }
 
 async fn execute(url: &DatabaseUrl, sql: &str) {
-    let mut side = Side::find(url).await.expect("it is there");
-    side.execute(sql.to_owned()).await.expect("it is valid");
+    let mut endpoint = Endpoint::find(url).await.expect("it is there");
+    endpoint.execute(sql.to_owned()).await.expect("it is valid");
 }
 
-/// All rows of all tables, as they travel.
+/// All rows of all tables, as they are copied.
 async fn dump(url: &DatabaseUrl) -> Vec<(&'static str, Vec<Row>)> {
-    let mut side = Side::find(url).await.expect("it is there");
-    let engine = side.engine();
+    let mut endpoint = Endpoint::find(url).await.expect("it is there");
+    let engine = endpoint.engine();
     let mut all = Vec::new();
     for table in TABLES {
-        let columns = side.columns(table.name).await.expect("columns");
-        let end = End {
+        let columns = endpoint.columns(table.name).await.expect("columns");
+        let end = EndpointColumns {
             engine,
             columns: &columns,
         };
@@ -108,7 +108,7 @@ async fn dump(url: &DatabaseUrl) -> Vec<(&'static str, Vec<Row>)> {
         let by_name = plan.by_name();
         let mut rows = Vec::new();
         loop {
-            let page = side.next(&mut stream).await.expect("rows");
+            let page = endpoint.next(&mut stream).await.expect("rows");
             if page.is_empty() {
                 break;
             }
@@ -130,23 +130,23 @@ async fn assert_same(one: &DatabaseUrl, other: &DatabaseUrl) {
 }
 
 async fn complete(from: &DatabaseUrl, to: &DatabaseUrl) -> Vec<Checked> {
-    let mut seen = Seen::default();
-    let moved = migrate(from, to, false, &mut seen).await;
+    let mut progress = TotalProgress::default();
+    let moved = migrate(from, to, false, &mut progress).await;
     let Ok(Moved::Complete(checked)) = moved else {
         panic!("not complete: {moved:?}");
     };
-    assert_eq!(seen.done, seen.total);
+    assert_eq!(progress.done, progress.total);
     checked
 }
 
 #[tokio::test]
-async fn every_table_and_column_of_both_databases_is_spoken_of() {
-    let mut place = QueueKey::new();
-    let urls = [place.file("a.db"), place.server().await];
+async fn every_table_and_column_of_both_databases_is_known() {
+    let mut databases = TestDatabases::new();
+    let urls = [databases.file("a.db"), databases.server().await];
     for from in &urls {
         for to in &urls {
-            let mut source = Side::make(from).await.expect("a schema");
-            let mut target = Side::make(to).await.expect("a schema");
+            let mut source = Endpoint::make(from).await.expect("a schema");
+            let mut target = Endpoint::make(to).await.expect("a schema");
             check_tables(&mut source, "source")
                 .await
                 .expect("all known");
@@ -154,7 +154,7 @@ async fn every_table_and_column_of_both_databases_is_spoken_of() {
             for table in TABLES
                 .iter()
                 .map(|table| table.name)
-                .chain(LEFT_OUT.iter().copied())
+                .chain(NOT_COPIED.iter().copied())
             {
                 assert!(there.contains(table), "{table} is not there any more");
             }
@@ -162,7 +162,7 @@ async fn every_table_and_column_of_both_databases_is_spoken_of() {
                 source: &mut source,
                 target: &mut target,
                 known: None,
-                watch: &mut Seen::default(),
+                watch: &mut TotalProgress::default(),
             };
             let plans = copier.plans().await.expect("each column has its place");
             assert_eq!(plans.len(), TABLES.len());
@@ -171,38 +171,38 @@ async fn every_table_and_column_of_both_databases_is_spoken_of() {
 }
 
 #[tokio::test]
-async fn everything_arrives_and_comes_back() {
-    let mut place = QueueKey::new();
-    let first = place.full("first.db").await;
-    let (server, back) = (place.server().await, place.file("back.db"));
-    let before = place.file("before.db");
-    std::fs::copy(place.path("first.db"), place.path("before.db")).expect("copied");
+async fn everything_is_copied_there_and_back() {
+    let mut databases = TestDatabases::new();
+    let first = databases.full("first.db").await;
+    let (server, back) = (databases.server().await, databases.file("back.db"));
+    let before = databases.file("before.db");
+    std::fs::copy(databases.path("first.db"), databases.path("before.db")).expect("copied");
 
     let checked = complete(&first, &server).await;
     assert!(checked.len() > TABLES.len() && checked.iter().all(Checked::is_equal));
     assert_same(&before, &server).await;
     let refusal = open(&first).await.expect_err("it was moved").to_string();
     assert!(refusal.contains("was moved to postgres://"), "{refusal}");
-    open(&server).await.expect("open for business");
-    let again = migrate(&first, &server, false, &mut Seen::default()).await;
+    open(&server).await.expect("it can be used");
+    let again = migrate(&first, &server, false, &mut TotalProgress::default()).await;
     assert!(matches!(again, Ok(Moved::Already)), "{again:?}");
 
     complete(&server, &back).await;
     assert_same(&before, &back).await;
     open(&server).await.expect_err("it was moved on");
-    open(&back).await.expect("open for business");
+    open(&back).await.expect("it can be used");
 }
 
-/// Numbers go on behind the last that was ever given out, not behind the last that is left.
+/// Sequences continue after the last number ever used, not after the largest existing one.
 #[tokio::test]
-async fn numbers_are_not_given_out_again() {
+async fn numbers_are_not_used_again() {
     const ADD: &str =
         "INSERT INTO callback (account_id, message_id, created_us, due_us, state, tries, kind)
         VALUES (1, 1, 1, 1, 2, 1, 0)";
-    let mut place = QueueKey::new();
-    for target in place.targets().await {
+    let mut databases = TestDatabases::new();
+    for target in databases.targets().await {
         let name = format!("{:?}.db", std::mem::discriminant(&target)).replace(['(', ')'], "");
-        let source = place.full(&name).await;
+        let source = databases.full(&name).await;
         execute(
             &source,
             "UPDATE sqlite_sequence SET seq = 5000 WHERE name = 'callback'",
@@ -211,17 +211,17 @@ async fn numbers_are_not_given_out_again() {
         execute(&source, "UPDATE id_block SET next = 7").await;
         complete(&source, &target).await;
         execute(&target, ADD).await;
-        let mut side = Side::find(&target).await.expect("there");
-        let last = side.number("SELECT max(id) FROM callback").await;
+        let mut endpoint = Endpoint::find(&target).await.expect("there");
+        let last = endpoint.number("SELECT max(id) FROM callback").await;
         assert_eq!(last.expect("a number"), 5001);
         let free = "SELECT next - (SELECT max(id) FROM message) FROM id_block";
-        let free = side.number(free).await.expect("a number");
+        let free = endpoint.number(free).await.expect("a number");
         assert!(free > 0, "an ID would be given out twice");
     }
 }
 
 #[tokio::test]
-async fn what_changed_between_two_passes_is_brought_up_to_date() {
+async fn changes_between_two_passes_are_copied() {
     const CHANGES: [&str; 9] = [
         "DELETE FROM message WHERE id = 1",
         "UPDATE message SET seen_us = 77 WHERE final_us IS NOT NULL AND id % 2 = 0",
@@ -233,12 +233,12 @@ async fn what_changed_between_two_passes_is_brought_up_to_date() {
         "UPDATE account SET credit_limit_micros = 4711 WHERE id = 2",
         "DELETE FROM queue WHERE id < 3",
     ];
-    let mut place = QueueKey::new();
-    for (number, target) in place.targets().await.into_iter().enumerate() {
-        let source = place.full(&format!("source{number}.db")).await;
-        // Twice, as after a pass that was interrupted.
+    let mut databases = TestDatabases::new();
+    for (number, target) in databases.targets().await.into_iter().enumerate() {
+        let source = databases.full(&format!("source{number}.db")).await;
+        // Twice, as after an interrupted pass.
         for pass in 1..=2 {
-            let moved = migrate(&source, &target, true, &mut Seen::default()).await;
+            let moved = migrate(&source, &target, true, &mut TotalProgress::default()).await;
             let Ok(Moved::Begun { remaining }) = moved else {
                 panic!("pass {pass}: {moved:?}");
             };
@@ -259,57 +259,61 @@ async fn what_changed_between_two_passes_is_brought_up_to_date() {
         }
         complete(&source, &target).await;
         assert_same(&source, &target).await;
-        open(&target).await.expect("open for business");
+        open(&target).await.expect("it can be used");
     }
 }
 
-/// On `PostgreSQL` some of what was counted is not added up yet.
+/// On `PostgreSQL`, recent counts are not added up yet.
 #[tokio::test]
-async fn what_is_not_added_up_yet_is_added_up_on_the_way() {
+async fn recent_counts_are_added_up_while_copying() {
     const FRESH: &str = "
         INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, messages, parts, cost_micros)
         VALUES (1, 480, 0, 2472002, 1, 0, 3, 4, 5), (1, 481, 0, 2472002, 1, 0, 10, 10, 10)";
-    let mut place = QueueKey::new();
-    let (first, server) = (place.full("first.db").await, place.server().await);
+    let mut databases = TestDatabases::new();
+    let (first, server) = (databases.full("first.db").await, databases.server().await);
     complete(&first, &server).await;
     let sums = "SELECT CAST(sum(messages) AS BIGINT) FROM traffic";
-    let mut side = Side::find(&server).await.expect("there");
-    let before = side.number(sums).await.expect("a number");
+    let mut endpoint = Endpoint::find(&server).await.expect("there");
+    let before = endpoint.number(sums).await.expect("a number");
     execute(&server, FRESH).await;
-    let back = place.file("back.db");
+    let back = databases.file("back.db");
     complete(&server, &back).await;
-    let mut side = Side::find(&back).await.expect("there");
+    let mut endpoint = Endpoint::find(&back).await.expect("there");
     // Once by the hour, once by the day.
-    assert_eq!(side.number(sums).await.expect("a number"), before + 26);
+    assert_eq!(endpoint.number(sums).await.expect("a number"), before + 26);
     let day = "SELECT messages FROM traffic WHERE span = 1 AND begins = 20 AND network = 2472002";
-    assert_eq!(side.number(day).await.expect("a number"), 13);
+    assert_eq!(endpoint.number(day).await.expect("a number"), 13);
 }
 
-/// Whatever ends the process between the two seals, the same command goes on.
+/// If the process stops between the two seals, the same command completes the move.
 #[tokio::test]
-async fn a_move_that_was_cut_off_at_its_end_is_completed() {
-    let mut place = QueueKey::new();
-    let (source, target) = (place.full("a.db").await, place.server().await);
+async fn a_move_that_was_interrupted_at_its_end_is_completed() {
+    let mut databases = TestDatabases::new();
+    let (source, target) = (databases.full("a.db").await, databases.server().await);
     complete(&source, &target).await;
-    let mut side = Side::find(&target).await.expect("there");
-    let born_us = Side::find(&source).await.expect("there").born_us().await;
+    let mut endpoint = Endpoint::find(&target).await.expect("there");
+    let created_us = Endpoint::find(&source)
+        .await
+        .expect("there")
+        .created_us()
+        .await;
     let seal = Seal {
         kind: Kind::Copying,
-        born_us: born_us.expect("a time"),
+        created_us: created_us.expect("a time"),
         other: source.to_string(),
     };
-    side.set_seal(Some(&seal)).await.expect("sealed");
+    endpoint.set_seal(Some(&seal)).await.expect("sealed");
     for url in [&source, &target] {
         open(url).await.expect_err("neither may send");
     }
     complete(&source, &target).await;
-    open(&target).await.expect("open for business");
+    open(&target).await.expect("it can be used");
 }
 
 #[tokio::test]
-async fn a_move_is_undone_on_purpose_and_done_again() {
-    let mut place = QueueKey::new();
-    let (source, target) = (place.full("a.db").await, place.server().await);
+async fn a_move_can_be_undone_and_repeated() {
+    let mut databases = TestDatabases::new();
+    let (source, target) = (databases.full("a.db").await, databases.server().await);
     complete(&source, &target).await;
     undo(&source, &target).await.expect("undone");
     open(&source).await.expect("open again");
@@ -321,26 +325,30 @@ async fn a_move_is_undone_on_purpose_and_done_again() {
 }
 
 #[tokio::test]
-async fn a_backup_holds_everything_and_is_restored_into_both() {
+async fn a_backup_is_complete_and_can_be_restored_into_both_databases() {
     use std::os::unix::fs::PermissionsExt as _;
-    let mut place = QueueKey::new();
-    let (file, server) = (place.full("file.db").await, place.server().await);
-    restore(&place.path("file.db"), &server, &mut Seen::default())
-        .await
-        .expect("any file of ours is a backup");
+    let mut databases = TestDatabases::new();
+    let (file, server) = (databases.full("file.db").await, databases.server().await);
+    restore(
+        &databases.path("file.db"),
+        &server,
+        &mut TotalProgress::default(),
+    )
+    .await
+    .expect("any file of ours is a backup");
     execute(&server, "UPDATE id_block SET next = next - 1000000").await;
     for (number, source) in [&file, &server].into_iter().enumerate() {
-        let backup_file = place.path(&format!("backup{number}"));
-        let mut seen = Seen::default();
-        backup(source, &backup_file, false, &mut seen)
+        let backup_file = databases.path(&format!("backup{number}"));
+        let mut progress = TotalProgress::default();
+        backup(source, &backup_file, false, &mut progress)
             .await
             .expect("made");
-        assert!(seen.done > 0);
+        assert!(progress.done > 0);
         let mode = std::fs::metadata(&backup_file)
             .expect("there")
             .permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
-        let left: Vec<_> = std::fs::read_dir(place.folder.path())
+        let left: Vec<_> = std::fs::read_dir(databases.folder.path())
             .expect("a folder")
             .collect();
         let left = left.iter().flatten().map(std::fs::DirEntry::file_name);
@@ -349,24 +357,24 @@ async fn a_backup_holds_everything_and_is_restored_into_both() {
             .collect();
         assert!(left.is_empty(), "{left:?}");
         for target in [
-            place.server().await,
-            place.file(&format!("target{number}.db")),
+            databases.server().await,
+            databases.file(&format!("target{number}.db")),
         ] {
-            restore(&backup_file, &target, &mut Seen::default())
+            restore(&backup_file, &target, &mut TotalProgress::default())
                 .await
                 .expect("restored");
             execute(&target, "UPDATE id_block SET next = next - 1000000").await;
             assert_same(&file, &target).await;
-            open(&target).await.expect("open for business");
+            open(&target).await.expect("it can be used");
         }
     }
 }
 
-/// A backup of an older version is brought up to date on the way, and itself stays as it is.
+/// A backup of an older version is migrated while it is restored; the file itself does not change.
 #[tokio::test]
 async fn a_backup_of_an_older_schema_is_restored() {
-    let mut place = QueueKey::new();
-    let path = place.path("old.db");
+    let mut databases = TestDatabases::new();
+    let path = databases.path("old.db");
     let old = rusqlite::Connection::open(&path).expect("a file");
     let history = "CREATE TABLE schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_us INTEGER NOT NULL)";
     old.execute_batch(history).expect("valid");
@@ -380,21 +388,22 @@ async fn a_backup_of_an_older_schema_is_restored() {
         .expect("valid");
     drop(old);
     let before = std::fs::read(&path).expect("a file");
-    let target = place.server().await;
-    restore(&path, &target, &mut Seen::default())
+    let target = databases.server().await;
+    restore(&path, &target, &mut TotalProgress::default())
         .await
         .expect("restored");
     assert_eq!(before, std::fs::read(&path).expect("a file"));
-    let mut side = Side::find(&target).await.expect("there");
+    let mut endpoint = Endpoint::find(&target).await.expect("there");
     assert_eq!(
-        side.number("SELECT credit_limit_micros FROM account")
+        endpoint
+            .number("SELECT credit_limit_micros FROM account")
             .await
             .expect("a row"),
         5
     );
 }
 
-/// Values are compared as they are: a test that could not tell them apart would prove nothing.
+/// The other tests depend on this: they compare values.
 #[test]
 fn values_differ_by_kind_and_content() {
     assert!(Value::Int(1) != Value::Int(2) && Value::Null != Value::Int(0));

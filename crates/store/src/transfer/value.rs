@@ -6,35 +6,30 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 type AnyError = Box<dyn std::error::Error + Sync + Send>;
 
-/// What both databases can hold.
+/// A value that both databases can store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Value {
-    /// Nothing.
     Null,
-    /// A whole number; truth is 1 or 0.
+    /// An integer; a Boolean is 1 or 0.
     Int(i64),
-    /// Bytes.
     Bytes(Vec<u8>),
-    /// A text.
     Text(String),
 }
 
 /// The kinds of columns that are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Of any width, or a truth.
+    /// An integer of any size, or a Boolean.
     Int,
-    /// Bytes.
     Bytes,
-    /// A text.
     Text,
 }
 
-/// A column as a database's catalogue tells of it.
+/// A column, as described by the catalogue of a database.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// `None` when nobody has said how its type is copied.
+    /// `None` if values of its type cannot be copied.
     pub(crate) kind: Option<Kind>,
     /// The type's name, for errors.
     pub(crate) type_name: String,
@@ -52,7 +47,7 @@ impl Value {
     }
 }
 
-/// How columns of a type of `PostgreSQL` are copied.
+/// The kind of a `PostgreSQL` type.
 pub(crate) fn kind_of(kind: &Type) -> Option<Kind> {
     match *kind {
         Type::INT2 | Type::INT4 | Type::INT8 | Type::BOOL => Some(Kind::Int),
@@ -63,7 +58,7 @@ pub(crate) fn kind_of(kind: &Type) -> Option<Kind> {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Unfit {
+enum ValueError {
     #[error("a number that does not fit {0}")]
     Range(Type),
     #[error("a text with U+0000, which PostgreSQL cannot hold")]
@@ -116,7 +111,7 @@ impl<'raw> FromSql<'raw> for Value {
     }
 }
 
-/// Tells nothing: secrets pass through here.
+/// Shows no value, because it may be a secret.
 impl std::fmt::Debug for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Value")
@@ -125,7 +120,7 @@ impl std::fmt::Debug for Value {
 
 impl ToSql for Value {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, AnyError> {
-        let out_of_range = |_| Unfit::Range(kind.clone());
+        let out_of_range = |_| ValueError::Range(kind.clone());
         match (self, kind) {
             (Self::Null, _) => Ok(IsNull::Yes),
             (Self::Int(number), &Type::INT2) => i16::try_from(*number)
@@ -139,11 +134,11 @@ impl ToSql for Value {
             (Self::Bytes(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
             (Self::Text(text), &Type::TEXT | &Type::VARCHAR) => {
                 if text.contains('\0') {
-                    return Err(Unfit::ZeroCharacter.into());
+                    return Err(ValueError::ZeroCharacter.into());
                 }
                 text.to_sql(kind, out)
             }
-            _ => Err(Unfit::Kind(kind.clone()).into()),
+            _ => Err(ValueError::Kind(kind.clone()).into()),
         }
     }
 
@@ -160,8 +155,8 @@ mod tests {
 
     use super::*;
 
-    /// What a value is after the way through `PostgreSQL`'s form of a type.
-    fn through(value: &Value, kind: &Type) -> Result<Value, String> {
+    /// Converts a value to a `PostgreSQL` type and back.
+    fn round_trip(value: &Value, kind: &Type) -> Result<Value, String> {
         let mut bytes = BytesMut::new();
         match value
             .to_sql(kind, &mut bytes)
@@ -175,27 +170,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_pass_through_every_type_that_holds_them(number: i64) {
+        fn numbers_survive_every_type_that_can_store_them(number: i64) {
             for (kind, fits) in [
                 (Type::INT2, i16::try_from(number).is_ok()),
                 (Type::INT4, i32::try_from(number).is_ok()),
                 (Type::INT8, true),
                 (Type::BOOL, matches!(number, 0 | 1)),
             ] {
-                let passed = through(&Value::Int(number), &kind);
+                let passed = round_trip(&Value::Int(number), &kind);
                 prop_assert_eq!(passed == Ok(Value::Int(number)), fits);
             }
         }
 
         #[test]
-        fn bytes_and_texts_pass_through(bytes: Vec<u8>, text in "[^\u{0}]*") {
-            prop_assert!(through(&Value::Bytes(bytes.clone()), &Type::BYTEA) == Ok(Value::Bytes(bytes)));
-            prop_assert!(through(&Value::Text(text.clone()), &Type::TEXT) == Ok(Value::Text(text)));
+        fn bytes_and_texts_survive(bytes: Vec<u8>, text in "[^\u{0}]*") {
+            prop_assert!(round_trip(&Value::Bytes(bytes.clone()), &Type::BYTEA) == Ok(Value::Bytes(bytes)));
+            prop_assert!(round_trip(&Value::Text(text.clone()), &Type::TEXT) == Ok(Value::Text(text)));
         }
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn a_value_of_the_wrong_size_or_kind_is_refused() {
         for (name, value, kind, reason) in [
             ("a small number", Value::Int(40_000), Type::INT2, "fit int2"),
             ("truth", Value::Int(2), Type::BOOL, "no bool"),
@@ -203,11 +198,11 @@ mod tests {
             ("kind", Value::Text("1".into()), Type::INT8, "no int8"),
             ("kind", Value::Int(1), Type::TEXT, "no text"),
         ] {
-            let Err(error) = through(&value, &kind) else {
+            let Err(error) = round_trip(&value, &kind) else {
                 panic!("{name} was taken");
             };
             assert!(error.contains(reason), "{name}: {error}");
         }
-        assert!(through(&Value::Null, &Type::INT2) == Ok(Value::Null));
+        assert!(round_trip(&Value::Null, &Type::INT2) == Ok(Value::Null));
     }
 }

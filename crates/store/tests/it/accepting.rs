@@ -11,8 +11,8 @@ use super::sample::{accept, create_account, message, submission};
 
 on_both_databases!(an_error_means_neither_stored_nor_charged);
 
-/// An account with a limit per recipient is looked at in a transaction of its own on `PostgreSQL`. The submissions of
-/// other accounts are stored all the same, and their results say so.
+/// On `PostgreSQL`, an account with a limit per recipient has its own transaction. When it fails, the submissions of
+/// other accounts are stored, and their results say so.
 async fn an_error_means_neither_stored_nor_charged(database: Database) {
     let store = database.open().await;
     let plain = create_account(&store, "plain").await;
@@ -33,7 +33,7 @@ async fn an_error_means_neither_stored_nor_charged(database: Database) {
         priced(submission(4, 1), plain, 1_000),
     ];
     database
-        .execute("ALTER TABLE recipient_sent RENAME TO recipient_sent_away")
+        .execute("ALTER TABLE recipient_sent RENAME TO recipient_sent_renamed")
         .await;
     let results = store.accept(Arc::new(batch.clone())).await;
     assert_eq!(results.len(), batch.len());
@@ -50,7 +50,7 @@ async fn an_error_means_neither_stored_nor_charged(database: Database) {
             spent += submission.cost().micros();
         }
     }
-    let error = results[1].as_ref().expect_err("its table is away");
+    let error = results[1].as_ref().expect_err("its table is missing");
     assert!(
         matches!(**error, StoreError::Unexpected { .. }),
         "{error:?}"
@@ -63,7 +63,7 @@ async fn an_error_means_neither_stored_nor_charged(database: Database) {
     assert_balanced(&store).await;
 
     database
-        .execute("ALTER TABLE recipient_sent_away RENAME TO recipient_sent")
+        .execute("ALTER TABLE recipient_sent_renamed RENAME TO recipient_sent")
         .await;
     let again = vec![priced(submission(11, 1), limited, 1_000)];
     assert_eq!(accept(&store, again).await, [Accepted::Stored]);

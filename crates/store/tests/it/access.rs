@@ -10,19 +10,19 @@ use domain::{Money, Permission, TokenId};
 use super::sample::{account, at, create_account, hash, new_account, new_token};
 
 on_both_stores!(
-    an_account_keeps_what_it_was_created_with,
-    a_name_is_taken_once,
+    an_account_is_stored_as_created,
+    an_account_name_can_be_used_once,
     accounts_are_listed_by_id,
-    a_token_keeps_what_it_was_created_with,
-    tokens_are_listed_without_the_revoked,
-    a_token_needs_an_account_and_a_secret_of_its_own,
-    suspending_shows_on_the_tokens,
+    a_token_is_stored_as_created,
+    revoked_tokens_are_not_listed,
+    a_token_needs_an_account_and_a_unique_secret,
+    suspending_an_account_affects_its_tokens,
     a_token_of_another_account_is_not_revoked,
-    the_last_use_of_a_token_is_noted,
+    the_last_use_of_a_token_is_stored,
     every_change_raises_the_version_and_nothing_else_does,
 );
 
-async fn an_account_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
+async fn an_account_is_stored_as_created(store: Arc<dyn Store>) {
     let id = create_account(&store, "Ácme 'Ltd'").await;
     let expected = AccountRecord {
         id,
@@ -53,7 +53,7 @@ async fn an_account_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
     );
 }
 
-async fn a_name_is_taken_once(store: Arc<dyn Store>) {
+async fn an_account_name_can_be_used_once(store: Arc<dyn Store>) {
     create_account(&store, "acme").await;
     assert_eq!(
         store
@@ -81,7 +81,7 @@ async fn accounts_are_listed_by_id(store: Arc<dyn Store>) {
     );
 }
 
-async fn a_token_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
+async fn a_token_is_stored_as_created(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     let narrow = NewToken {
         permissions: [Permission::SmsRead, Permission::HlrLookup]
@@ -117,7 +117,7 @@ async fn a_token_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
     );
 }
 
-async fn tokens_are_listed_without_the_revoked(store: Arc<dyn Store>) {
+async fn revoked_tokens_are_not_listed(store: Arc<dyn Store>) {
     let (first, second) = (
         create_account(&store, "first").await,
         create_account(&store, "second").await,
@@ -132,7 +132,7 @@ async fn tokens_are_listed_without_the_revoked(store: Arc<dyn Store>) {
         );
     }
     let revocations = [
-        ("there", ids[0], true),
+        ("valid", ids[0], true),
         ("revoked already", ids[0], false),
         ("unknown", unknown(), false),
     ];
@@ -144,13 +144,13 @@ async fn tokens_are_listed_without_the_revoked(store: Arc<dyn Store>) {
         );
     }
     assert_eq!(store.find_access(&hash("a")).await.expect("answers"), None);
-    for (name, of, expected) in [
+    for (name, owner, expected) in [
         ("all", None, vec![ids[1], ids[2]]),
-        ("the first's", Some(first), vec![ids[2]]),
-        ("the second's", Some(second), vec![ids[1]]),
-        ("nobody's", Some(account(99)), vec![]),
+        ("of the first account", Some(first), vec![ids[2]]),
+        ("of the second account", Some(second), vec![ids[1]]),
+        ("of an unknown account", Some(account(99)), vec![]),
     ] {
-        let listed = store.list_tokens(of).await.expect("answers");
+        let listed = store.list_tokens(owner).await.expect("answers");
         assert!(
             listed.iter().all(|record| record.created_at == at(2)),
             "{name}"
@@ -167,7 +167,7 @@ fn unknown() -> TokenId {
     TokenId::new(99).expect("an ID")
 }
 
-async fn a_token_needs_an_account_and_a_secret_of_its_own(store: Arc<dyn Store>) {
+async fn a_token_needs_an_account_and_a_unique_secret(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     store
         .create_token(&new_token(owner, "a"))
@@ -192,7 +192,7 @@ async fn a_token_needs_an_account_and_a_secret_of_its_own(store: Arc<dyn Store>)
     assert_eq!(store.list_tokens(None).await.expect("answers").len(), 1);
 }
 
-async fn suspending_shows_on_the_tokens(store: Arc<dyn Store>) {
+async fn suspending_an_account_affects_its_tokens(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     store
         .create_token(&new_token(owner, "a"))
@@ -238,7 +238,7 @@ async fn every_change_raises_the_version_and_nothing_else_does(store: Arc<dyn St
             .expect("answers"),
         None
     );
-    assert!(!raised().await, "a name that is taken");
+    assert!(!raised().await, "a name that is already used");
     let token = store
         .create_token(&new_token(owner, "a"))
         .await
@@ -247,7 +247,7 @@ async fn every_change_raises_the_version_and_nothing_else_does(store: Arc<dyn St
     store.set_suspended("acme", true).await.expect("answers");
     assert!(raised().await, "suspending");
     store.set_suspended("other", true).await.expect("answers");
-    assert!(!raised().await, "suspending nobody");
+    assert!(!raised().await, "suspending an unknown account");
     store
         .revoke_token(None, token, at(9))
         .await
@@ -270,34 +270,34 @@ async fn a_token_of_another_account_is_not_revoked(store: Arc<dyn Store>) {
     for (who, expected) in [(stranger, false), (owner, true), (owner, false)] {
         let revoked = store.revoke_token(Some(who), token, at(9)).await;
         assert_eq!(revoked.expect("answers"), expected);
-        let opens = store.find_access(&hash("a")).await.expect("answers");
-        assert_eq!(opens.is_some(), who == stranger);
+        let access = store.find_access(&hash("a")).await.expect("answers");
+        assert_eq!(access.is_some(), who == stranger);
     }
 }
 
-async fn the_last_use_of_a_token_is_noted(store: Arc<dyn Store>) {
+async fn the_last_use_of_a_token_is_stored(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     for secret in ["a", "b"] {
         let token = store.create_token(&new_token(owner, secret)).await;
         token.expect("the token is created");
     }
     let version = store.access_version().await.expect("answers");
-    // Of two nodes the later use counts, whoever writes first; what is unknown by now is nobody's.
-    let notes = [
+    // The latest use is stored, in whatever order the nodes write; unknown tokens are ignored.
+    let uses = [
         vec![(hash("a"), at(20)), (hash("unknown"), at(30))],
         vec![(hash("a"), at(10))],
         vec![],
     ];
-    for note in notes {
-        let written = store.note_tokens_used(&note).await;
-        written.expect("the store takes the note");
+    for used in uses {
+        let written = store.record_token_use(&used).await;
+        written.expect("the store answers");
     }
     let listed = store.list_tokens(Some(owner)).await.expect("answers");
-    let used: Vec<_> = listed
+    let stored: Vec<_> = listed
         .iter()
         .map(|token| (token.last_used_at, token.grant))
         .collect();
-    assert_eq!(used, [(Some(at(20)), None), (None, None)]);
+    assert_eq!(stored, [(Some(at(20)), None), (None, None)]);
     let after = store.access_version().await.expect("answers");
-    assert_eq!(after, version, "nobody has to ask again");
+    assert_eq!(after, version, "no cached access becomes invalid");
 }

@@ -8,12 +8,12 @@ use domain::ports::{AuditFilter, Change, Cursor, Store};
 use super::sample::{account, at};
 
 on_both_stores!(
-    what_was_noted_is_read_back_whole_the_newest_first,
+    entries_are_read_back_unchanged_newest_first,
     every_condition_of_a_filter_counts,
     pages_follow_one_another_without_gap_or_repetition,
 );
 
-/// More than any case notes.
+/// A limit above the number of entries in any test.
 const ALL: Cursor<AuditId> = Cursor {
     before: None,
     limit: 1000,
@@ -31,21 +31,21 @@ fn change(who: &str, number: Option<u64>, action: &str) -> Change {
     }
 }
 
-async fn note(store: &Arc<dyn Store>, change: &Change) -> AuditId {
-    store.note_change(change).await.expect("it is noted")
+async fn record(store: &Arc<dyn Store>, change: &Change) -> AuditId {
+    store.record_change(change).await.expect("it is recorded")
 }
 
-async fn look(
+async fn search(
     store: &Arc<dyn Store>,
     filter: &AuditFilter,
-    look: Cursor<AuditId>,
+    cursor: Cursor<AuditId>,
 ) -> (Vec<AuditId>, Option<AuditId>) {
-    let found = store.look_for_changes(filter, look).await.expect("answers");
+    let found = store.search_changes(filter, cursor).await.expect("answers");
     let ids = found.rows.iter().map(|entry| entry.id).collect();
     (ids, found.next)
 }
 
-async fn what_was_noted_is_read_back_whole_the_newest_first(store: Arc<dyn Store>) {
+async fn entries_are_read_back_unchanged_newest_first(store: Arc<dyn Store>) {
     let changes = [
         change("command line", None, "account.create"),
         Change {
@@ -61,11 +61,11 @@ async fn what_was_noted_is_read_back_whole_the_newest_first(store: Arc<dyn Store
     ];
     let mut ids = Vec::new();
     for change in &changes {
-        ids.push(note(&store, change).await);
+        ids.push(record(&store, change).await);
     }
     assert!(ids.is_sorted(), "{ids:?}");
     let found = store
-        .look_for_changes(&AuditFilter::default(), ALL)
+        .search_changes(&AuditFilter::default(), ALL)
         .await
         .expect("answers");
     assert_eq!(found.next, None);
@@ -82,7 +82,7 @@ async fn every_condition_of_a_filter_counts(store: Arc<dyn Store>) {
         ("bob@example.com", Some(1), "token.create.refused"),
         ("bob@example.com", None, "prices.import"),
     ] {
-        ids.push(note(&store, &change(who, account, action)).await);
+        ids.push(record(&store, &change(who, account, action)).await);
     }
     let filter = |number: Option<u64>, who: Option<&str>, action: Option<&str>| AuditFilter {
         account: number.map(account),
@@ -112,7 +112,7 @@ async fn every_condition_of_a_filter_counts(store: Arc<dyn Store>) {
         ("none", filter(Some(2), ann, Some("token.create")), vec![]),
     ] {
         let expected: Vec<AuditId> = expected.into_iter().map(|at: usize| ids[at]).collect();
-        let found = look(&store, &filter, ALL).await;
+        let found = search(&store, &filter, ALL).await;
         assert_eq!(found, (expected, None), "{name}");
     }
 }
@@ -120,7 +120,7 @@ async fn every_condition_of_a_filter_counts(store: Arc<dyn Store>) {
 async fn pages_follow_one_another_without_gap_or_repetition(store: Arc<dyn Store>) {
     let mut ids = Vec::new();
     for number in [1, 2, 1, 1, 2, 1] {
-        ids.push(note(&store, &change("ann", Some(number), "token.create")).await);
+        ids.push(record(&store, &change("ann", Some(number), "token.create")).await);
     }
     let everybody = AuditFilter::default();
     let first = AuditFilter {
@@ -133,49 +133,49 @@ async fn pages_follow_one_another_without_gap_or_repetition(store: Arc<dyn Store
     ] {
         let mut before = None;
         for page in pages.into_iter().filter(|page| !page.is_empty()) {
-            let (found, next) = look(&store, filter, Cursor { before, limit: 2 }).await;
+            let (found, next) = search(&store, filter, Cursor { before, limit: 2 }).await;
             let expected: Vec<AuditId> = page.into_iter().map(|at: usize| ids[at]).collect();
             assert_eq!(found, expected, "{name}");
             before = next;
         }
-        assert_eq!(before, None, "{name}: nothing older");
+        assert_eq!(before, None, "{name}: there are no older entries");
     }
 }
 
-mod behind_the_store {
+mod database_itself {
     use domain::ports::{AuditFilter, Cursor};
 
-    use super::{ALL, change, look, note};
+    use super::{ALL, change, record, search};
     use crate::fixture::Database;
 
     on_both_databases!(
-        a_rare_entry_is_found_in_several_looks,
+        a_rare_entry_is_found_after_several_pages,
         the_database_itself_refuses_to_change_the_log,
     );
 
-    async fn a_rare_entry_is_found_in_several_looks(database: Database) {
+    async fn a_rare_entry_is_found_after_several_pages(database: Database) {
         const MANY: &str = "
             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10050)
             INSERT INTO audit (at_us, who, account_id, action, subject, detail)
                 SELECT i, 'common', 1, 'token.create', '', '' FROM n";
         let store = database.open().await;
-        let rare = note(&store, &change("rare", Some(1), "token.create")).await;
+        let rare = record(&store, &change("rare", Some(1), "token.create")).await;
         database.execute(MANY).await;
         let filter = AuditFilter {
             who: Some("rare".to_owned()),
             ..AuditFilter::default()
         };
-        let (found, before) = look(&store, &filter, ALL).await;
-        assert_eq!(found, [], "not among the newest rows");
-        assert!(before.is_some(), "there are older ones");
-        let found = look(&store, &filter, Cursor { before, limit: 5 }).await;
+        let (found, before) = search(&store, &filter, ALL).await;
+        assert_eq!(found, [], "it is not among the newest rows");
+        assert!(before.is_some(), "there are older rows");
+        let found = search(&store, &filter, Cursor { before, limit: 5 }).await;
         assert_eq!(found, (vec![rare], None));
     }
 
     async fn the_database_itself_refuses_to_change_the_log(database: Database) {
         let store = database.open().await;
-        let id = note(&store, &change("ann", None, "token.create")).await;
-        note(&store, &change("bob", None, "token.create")).await;
+        let id = record(&store, &change("ann", None, "token.create")).await;
+        record(&store, &change("bob", None, "token.create")).await;
         let replace = format!(
             "INSERT OR REPLACE INTO audit (id, at_us, who, action, subject, detail) VALUES ({id}, 0, 'x', 'x', 'x', 'x')"
         );

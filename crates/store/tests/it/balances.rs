@@ -8,15 +8,15 @@ use domain::ports::{Accepted, Store};
 
 use super::days::undo_partitions;
 use super::fixture::Database;
-use super::handshake::WITHOUT_CARDS;
+use super::handshake::UNDO_NODE_INFO;
 use super::money::{assert_balanced, balance, priced};
-use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
+use super::people::{UNDO_CARRIER_WINDOW, UNDO_PEOPLE};
 use super::sample::{accept, at, create_account, submission};
-use super::traffic::WITHOUT_DASHBOARD;
+use super::traffic::UNDO_DASHBOARD;
 
 on_both_databases!(
-    balances_and_what_was_spent_are_carried_over,
-    what_costs_nothing_writes_nothing,
+    balances_and_daily_spending_are_migrated,
+    a_free_message_writes_no_ledger_entry,
     a_charge_replaces_no_row,
     a_tampered_balance_is_found,
 );
@@ -38,7 +38,7 @@ async fn set_daily_cap(store: &Arc<dyn Store>, owner: domain::AccountId, cap: i6
     assert!(set.expect("answers"));
 }
 
-async fn balances_and_what_was_spent_are_carried_over(database: Database) {
+async fn balances_and_daily_spending_are_migrated(database: Database) {
     let store = database.open().await;
     let owner = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
@@ -47,10 +47,10 @@ async fn balances_and_what_was_spent_are_carried_over(database: Database) {
     assert_eq!(accept(&store, vec![spent]).await, [Accepted::Stored]);
     drop(store);
     undo_partitions(&database).await;
-    database.execute(WITHOUT_CARDS).await;
-    database.execute(WITHOUT_PLACES).await;
-    database.execute(WITHOUT_DASHBOARD).await;
-    database.execute(WITHOUT_PEOPLE).await;
+    database.execute(UNDO_NODE_INFO).await;
+    database.execute(UNDO_CARRIER_WINDOW).await;
+    database.execute(UNDO_DASHBOARD).await;
+    database.execute(UNDO_PEOPLE).await;
 
     let store = database.open().await;
     assert_eq!(balance(&store, owner).await, START - PRICE);
@@ -67,7 +67,7 @@ async fn balances_and_what_was_spent_are_carried_over(database: Database) {
     assert_balanced(&store).await;
 }
 
-async fn what_costs_nothing_writes_nothing(database: Database) {
+async fn a_free_message_writes_no_ledger_entry(database: Database) {
     let store = database.open().await;
     let owner = create_account(&store, "acme").await;
     let before = count_entries(&database).await;
@@ -77,7 +77,7 @@ async fn what_costs_nothing_writes_nothing(database: Database) {
     assert_eq!(balance(&store, owner).await, START);
 }
 
-/// What a refund or a credit says of the day's spending is what the charge before it said.
+/// A refund or a credit repeats the day's spending of the charge before it.
 async fn a_charge_replaces_no_row(database: Database) {
     const ACCOUNTS: &str = "SELECT id, created_us FROM account ORDER BY id";
     const ENTRIES: &str = "
@@ -95,13 +95,17 @@ async fn a_charge_replaces_no_row(database: Database) {
             .await;
         assert!(credited.expect("answers").is_some());
         let now = database.numbers(ENTRIES, 5).await;
-        assert_eq!(now[..entries.len()], entries[..], "older ones stay");
+        assert_eq!(
+            now[..entries.len()],
+            entries[..],
+            "older entries are unchanged"
+        );
         assert_eq!(now.len(), entries.len() + 2);
         let [charge, credit] = &now[entries.len()..] else {
             panic!("{now:?}")
         };
-        assert_eq!(charge[0].map(|id| id + 1), credit[0], "counted on");
-        assert_eq!(charge[3..], credit[3..], "what was spent is carried on");
+        assert_eq!(charge[0].map(|id| id + 1), credit[0], "IDs are consecutive");
+        assert_eq!(charge[3..], credit[3..], "the day's spending is repeated");
         assert_eq!(charge[4], i64::try_from(id).ok().map(|id| id * PRICE));
         entries = now;
     }

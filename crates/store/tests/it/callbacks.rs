@@ -12,31 +12,30 @@ use domain::{Network, Outcome};
 
 use super::sample::{EVERYTHING, accept, account, at, create_account, message};
 use super::steps::{
-    ABSENT, attempt, claim_callbacks, deliver, first_result, future, held, join, past, receipt,
-    settle, settle_callback, taken, tried, url,
+    ABSENT, attempt, attempted, claim_callbacks, deliver, first_result, future, held, join, past,
+    receipt, settle, settle_callback, taken, url,
 };
 
 on_both_stores!(
-    a_report_that_nobody_holds_is_claimed,
-    a_report_says_the_same_whoever_holds_it,
-    a_report_that_a_node_holds_is_not,
-    no_report_without_an_address,
+    an_unheld_report_is_claimed,
+    a_report_has_the_same_payload_held_or_not,
+    a_held_report_is_not_claimed,
+    no_report_without_a_url,
     a_received_report_is_done,
-    a_report_that_failed_is_tried_again_at_its_time,
-    a_parked_report_waits_for_nobody,
-    a_report_can_be_put_back_untried,
-    a_settle_that_names_another_claim_changes_nothing,
-    every_try_is_written_down,
-    what_a_node_does_not_know_of_is_released,
+    a_failed_report_is_retried_when_due,
+    a_parked_report_is_not_claimed,
+    a_report_can_be_released_without_an_attempt,
+    settling_with_another_claim_changes_nothing,
+    every_attempt_is_stored,
+    callbacks_unknown_to_a_node_are_released,
     an_account_has_its_secret,
-    a_replaced_secret_signs_besides_for_a_while,
+    a_replaced_secret_stays_valid_for_a_while,
 );
 
 fn ids(callbacks: &[Callback]) -> Vec<u64> {
     callbacks.iter().map(|callback| callback.id.get()).collect()
 }
 
-/// All callbacks.
 async fn list(store: &Arc<dyn Store>) -> Vec<CallbackRecord> {
     list_with(store, true).await
 }
@@ -50,7 +49,7 @@ async fn list_with(store: &Arc<dyn Store>, with_done: bool) -> Vec<CallbackRecor
     listed.expect("answers")
 }
 
-async fn a_report_that_nobody_holds_is_claimed(store: Arc<dyn Store>) {
+async fn an_unheld_report_is_claimed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for id in 1..=3 {
         accept(&store, vec![held(id, node)]).await;
@@ -78,7 +77,7 @@ async fn a_report_that_nobody_holds_is_claimed(store: Arc<dyn Store>) {
     assert_eq!(claim_callbacks(&store, node).await, []);
 }
 
-async fn a_report_says_the_same_whoever_holds_it(store: Arc<dyn Store>) {
+async fn a_report_has_the_same_payload_held_or_not(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let outcomes = [Outcome::Delivered, ABSENT, Outcome::Expired];
     let networks = [None, Network::new("247", "01"), Network::new("310", "004")];
@@ -114,13 +113,13 @@ async fn a_report_says_the_same_whoever_holds_it(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_report_that_a_node_holds_is_not(store: Arc<dyn Store>) {
+async fn a_held_report_is_not_claimed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     deliver(&store, node, 1).await;
     assert_eq!(claim_callbacks(&store, node).await, []);
 }
 
-async fn no_report_without_an_address(store: Arc<dyn Store>) {
+async fn no_report_without_a_url(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let silent = Submission {
         dlr_url: None,
@@ -141,7 +140,7 @@ async fn no_report_without_an_address(store: Arc<dyn Store>) {
 async fn a_received_report_is_done(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let callback = deliver(&store, node, 1).await;
-    assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&callback, CallbackNext::Done, 3)).await);
     let expected = CallbackRecord {
         id: callback.id,
         kind: CallbackKind::Report,
@@ -158,19 +157,19 @@ async fn a_received_report_is_done(store: Arc<dyn Store>) {
     assert_eq!(
         list_with(&store, false).await,
         [],
-        "not among the open ones"
+        "it is not listed as open"
     );
 }
 
-async fn a_report_that_failed_is_tried_again_at_its_time(store: Arc<dyn Store>) {
+async fn a_failed_report_is_retried_when_due(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let (soon, far) = (
         deliver(&store, node, 1).await,
         deliver(&store, node, 2).await,
     );
     let batch = vec![
-        tried(&soon, CallbackNext::Later(past(5)), 3),
-        tried(&far, CallbackNext::Later(future(5)), 4),
+        attempted(&soon, CallbackNext::Later(past(5)), 3),
+        attempted(&far, CallbackNext::Later(future(5)), 4),
     ];
     let settled = store.settle_callbacks(node, Arc::new(batch)).await;
     assert_eq!(settled.expect("answers"), [true, true]);
@@ -190,21 +189,21 @@ async fn a_report_that_failed_is_tried_again_at_its_time(store: Arc<dyn Store>) 
     assert_eq!(listed[0].last, Some(attempt(4)));
 }
 
-async fn a_parked_report_waits_for_nobody(store: Arc<dyn Store>) {
+async fn a_parked_report_is_not_claimed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let callback = deliver(&store, node, 1).await;
-    assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Parked, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&callback, CallbackNext::Parked, 3)).await);
     assert_eq!(claim_callbacks(&store, node).await, []);
     let open = list_with(&store, false).await;
     assert_eq!((open.len(), open[0].state), (1, CallbackState::Parked));
 }
 
-async fn a_report_can_be_put_back_untried(store: Arc<dyn Store>) {
+async fn a_report_can_be_released_without_an_attempt(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let callback = deliver(&store, node, 1).await;
     let untried = CallbackSettlement {
         attempt: None,
-        ..tried(&callback, CallbackNext::Later(past(5)), 3)
+        ..attempted(&callback, CallbackNext::Later(past(5)), 3)
     };
     assert!(settle_callback(&store, node, untried).await);
     assert_eq!(claim_callbacks(&store, node).await[0].tries, 0);
@@ -213,10 +212,10 @@ async fn a_report_can_be_put_back_untried(store: Arc<dyn Store>) {
     assert_eq!(attempts.expect("answers"), []);
 }
 
-async fn a_settle_that_names_another_claim_changes_nothing(store: Arc<dyn Store>) {
+async fn settling_with_another_claim_changes_nothing(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let callback = deliver(&store, node, 1).await;
-    let right = tried(&callback, CallbackNext::Done, 3);
+    let right = attempted(&callback, CallbackNext::Done, 3);
     let with = |claim| CallbackSettlement {
         claim,
         ..right.clone()
@@ -235,7 +234,7 @@ async fn a_settle_that_names_another_claim_changes_nothing(store: Arc<dyn Store>
         ("another number", node, number, false),
         ("another time", node, time, false),
         ("the right one", node, right.clone(), true),
-        ("again", node, right.clone(), false),
+        ("repeated", node, right.clone(), false),
     ] {
         let settled = settle_callback(&store, node, settlement).await;
         assert_eq!(settled, expected, "{name}");
@@ -246,16 +245,16 @@ async fn a_settle_that_names_another_claim_changes_nothing(store: Arc<dyn Store>
     assert_eq!(empty.expect("answers"), [false; 0]);
 }
 
-async fn every_try_is_written_down(store: Arc<dyn Store>) {
+async fn every_attempt_is_stored(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let mut callback = deliver(&store, node, 1).await;
     for second in 1..=3 {
-        let again = tried(&callback, CallbackNext::Later(past(second)), second);
+        let again = attempted(&callback, CallbackNext::Later(past(second)), second);
         assert!(settle_callback(&store, node, again).await);
         let mut claimed = claim_callbacks(&store, node).await;
         callback = claimed.pop().expect("it is due");
     }
-    let mut last = tried(&callback, CallbackNext::Done, 4);
+    let mut last = attempted(&callback, CallbackNext::Done, 4);
     let bare = domain::delivery::CallbackAttempt {
         status: None,
         body: vec![],
@@ -269,9 +268,9 @@ async fn every_try_is_written_down(store: Arc<dyn Store>) {
     assert_eq!(list(&store).await[0].tries, 4);
 }
 
-async fn what_a_node_does_not_know_of_is_released(store: Arc<dyn Store>) {
+async fn callbacks_unknown_to_a_node_are_released(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
-    let (kept, lost) = (
+    let (known, lost) = (
         deliver(&store, node, 1).await,
         deliver(&store, node, 2).await,
     );
@@ -284,9 +283,9 @@ async fn what_a_node_does_not_know_of_is_released(store: Arc<dyn Store>) {
     assert_eq!(released.expect("answers"), 1);
     let claimed = claim_callbacks(&store, other).await;
     assert_eq!(ids(&claimed), [lost.id.get()]);
-    let stale = tried(&lost, CallbackNext::Done, 3);
+    let stale = attempted(&lost, CallbackNext::Done, 3);
     assert!(!settle_callback(&store, node, stale).await);
-    assert!(settle_callback(&store, node, tried(&kept, CallbackNext::Done, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&known, CallbackNext::Done, 3)).await);
 }
 
 async fn an_account_has_its_secret(store: Arc<dyn Store>) {
@@ -301,15 +300,15 @@ async fn an_account_has_its_secret(store: Arc<dyn Store>) {
     assert_eq!(unknown.expect("answers"), None);
 }
 
-/// Each rotation keeps the secret before it, for its time.
-async fn a_replaced_secret_signs_besides_for_a_while(store: Arc<dyn Store>) {
+/// After each rotation, the secret before it stays valid for some time.
+async fn a_replaced_secret_stays_valid_for_a_while(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     let mut before = "secret of acme".to_owned();
     for (secret, until) in [("second", at(50)), ("third", at(90))] {
         let replaced = store.replace_signing_secret(owner, secret, until).await;
         assert!(replaced.expect("answers"));
         let secrets = store.find_signing_secrets(owner).await.expect("answers");
-        let secrets = secrets.expect("there is such an account");
+        let secrets = secrets.expect("the account exists");
         assert_eq!(secrets.at(at(49)), [secret, &before]);
         assert_eq!(secrets.at(until), [secret]);
         assert_eq!(format!("{secrets:?}"), "SigningSecrets");

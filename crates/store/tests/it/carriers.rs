@@ -12,16 +12,16 @@ use super::fixture::Database;
 use super::steps::{future, join, join_for, past, renew_heartbeat};
 
 on_both_databases!(
-    a_note_is_read_back_with_its_time,
-    a_note_takes_the_place_of_the_one_before,
-    notes_are_listed_by_name_and_node,
-    what_a_dead_node_noted_is_not_listed,
-    what_a_node_noted_is_forgotten_with_it,
+    a_status_is_read_back_with_its_time,
+    a_status_replaces_the_earlier_one,
+    statuses_are_listed_by_name_and_node,
+    statuses_of_a_dead_node_are_not_listed,
+    statuses_are_deleted_with_their_node,
 );
 
 const STORED: &str = "SELECT count(*) FROM carrier";
-/// How long a node lives that has died already.
-const OVER: SignedDuration = SignedDuration::from_secs(-1);
+/// The lifetime of a node that is dead already.
+const DEAD: SignedDuration = SignedDuration::from_secs(-1);
 
 fn simple(name: &str) -> CarrierStatus {
     CarrierStatus {
@@ -41,7 +41,7 @@ fn simple(name: &str) -> CarrierStatus {
     }
 }
 
-/// One with the largest numbers and the strangest text.
+/// A status with the largest numbers and an unusual text.
 fn rare(name: &str) -> CarrierStatus {
     CarrierStatus {
         kind: "smpp".to_owned(),
@@ -60,22 +60,22 @@ fn rare(name: &str) -> CarrierStatus {
     }
 }
 
-async fn note(store: &Arc<dyn Store>, node: NodeId, notes: &[CarrierStatus]) {
-    let stored = store.note_carriers(node, notes).await;
-    stored.expect("the store takes the notes");
+async fn store_statuses(store: &Arc<dyn Store>, node: NodeId, statuses: &[CarrierStatus]) {
+    let stored = store.replace_carrier_statuses(node, statuses).await;
+    stored.expect("the store answers");
 }
 
 async fn list(store: &Arc<dyn Store>) -> Vec<NodeCarrierStatus> {
-    store.list_carriers().await.expect("answers")
+    store.list_carrier_statuses().await.expect("answers")
 }
 
-/// Who noted what, as short as tables want it.
+/// The carrier and the node of each status.
 async fn names(store: &Arc<dyn Store>) -> Vec<(String, NodeId)> {
     let listed = list(store).await.into_iter();
-    listed.map(|seen| (seen.note.name, seen.node)).collect()
+    listed.map(|row| (row.status.name, row.node)).collect()
 }
 
-async fn a_note_is_read_back_with_its_time(database: Database) {
+async fn a_status_is_read_back_with_its_time(database: Database) {
     let store = database.open().await;
     let node = join(&store).await;
     assert_eq!(list(&store).await, []);
@@ -86,38 +86,38 @@ async fn a_note_is_read_back_with_its_time(database: Database) {
         },
         ..rare("c")
     };
-    let notes = [simple("a"), rare("b"), down];
-    note(&store, node, &notes).await;
+    let statuses = [simple("a"), rare("b"), down];
+    store_statuses(&store, node, &statuses).await;
     let listed = list(&store).await;
-    for seen in &listed {
-        assert_eq!(seen.node, node);
-        assert!(past(0) < seen.at && seen.at < future(0), "{seen:?}");
+    for row in &listed {
+        assert_eq!(row.node, node);
+        assert!(past(0) < row.at && row.at < future(0), "{row:?}");
     }
-    let listed: Vec<_> = listed.into_iter().map(|seen| seen.note).collect();
-    assert_eq!(listed, notes);
+    let listed: Vec<_> = listed.into_iter().map(|row| row.status).collect();
+    assert_eq!(listed, statuses);
 }
 
-async fn a_note_takes_the_place_of_the_one_before(database: Database) {
+async fn a_status_replaces_the_earlier_one(database: Database) {
     let store = database.open().await;
     let (node, other) = (join(&store).await, join(&store).await);
-    note(&store, node, &[simple("a"), simple("b")]).await;
-    note(&store, other, &[simple("a")]).await;
+    store_statuses(&store, node, &[simple("a"), simple("b")]).await;
+    store_statuses(&store, other, &[simple("a")]).await;
     let before = list(&store).await[0].at;
-    note(&store, node, &[rare("b"), simple("c")]).await;
+    store_statuses(&store, node, &[rare("b"), simple("c")]).await;
     let listed = list(&store).await;
-    let notes: Vec<_> = listed.iter().map(|seen| seen.note.clone()).collect();
-    assert_eq!(notes, [simple("a"), rare("b"), simple("c")]);
-    assert_eq!(listed[0].node, other, "another node's stay");
+    let statuses: Vec<_> = listed.iter().map(|row| row.status.clone()).collect();
+    assert_eq!(statuses, [simple("a"), rare("b"), simple("c")]);
+    assert_eq!(listed[0].node, other, "those of another node are unchanged");
     assert!(listed[1].at >= before, "{listed:?}");
-    note(&store, node, &[]).await;
+    store_statuses(&store, node, &[]).await;
     assert_eq!(names(&store).await, [("a".to_owned(), other)]);
 }
 
-async fn notes_are_listed_by_name_and_node(database: Database) {
+async fn statuses_are_listed_by_name_and_node(database: Database) {
     let store = database.open().await;
     let (first, second) = (join(&store).await, join(&store).await);
-    note(&store, second, &[simple("b"), simple("a"), simple("B")]).await;
-    note(&store, first, &[simple("b"), simple("a_2"), simple("a-1")]).await;
+    store_statuses(&store, second, &[simple("b"), simple("a"), simple("B")]).await;
+    store_statuses(&store, first, &[simple("b"), simple("a_2"), simple("a-1")]).await;
     let expected = [
         ("B", second),
         ("a", second),
@@ -130,31 +130,31 @@ async fn notes_are_listed_by_name_and_node(database: Database) {
     assert_eq!(names(&store).await, expected);
 }
 
-async fn what_a_dead_node_noted_is_not_listed(database: Database) {
+async fn statuses_of_a_dead_node_are_not_listed(database: Database) {
     let store = database.open().await;
-    let dead = join_for(&store, OVER).await;
+    let dead = join_for(&store, DEAD).await;
     let node = join(&store).await;
-    note(&store, dead, &[simple("a")]).await;
-    note(&store, node, &[simple("b")]).await;
+    store_statuses(&store, dead, &[simple("a")]).await;
+    store_statuses(&store, node, &[simple("b")]).await;
     let alive = [("b".to_owned(), node)];
     assert_eq!(names(&store).await, alive);
-    store.give_up_dead(node).await.expect("answers");
+    store.remove_dead_nodes(node).await.expect("answers");
     assert_eq!(
         renew_heartbeat(&store, dead).await,
         HeartbeatResult::GivenUp
     );
-    note(&store, dead, &[simple("a")]).await;
-    assert_eq!(names(&store).await, alive, "it was given up");
+    store_statuses(&store, dead, &[simple("a")]).await;
+    assert_eq!(names(&store).await, alive, "the node was given up");
     assert_eq!(database.numbers(STORED, 1).await, [[Some(2)]]);
-    store.give_up_dead(node).await.expect("answers");
+    store.remove_dead_nodes(node).await.expect("answers");
     assert_eq!(database.numbers(STORED, 1).await, [[Some(1)]]);
 }
 
-async fn what_a_node_noted_is_forgotten_with_it(database: Database) {
+async fn statuses_are_deleted_with_their_node(database: Database) {
     let store = database.open().await;
     let (leaving, node) = (join(&store).await, join(&store).await);
-    for noting in [leaving, node] {
-        note(&store, noting, &[simple("a"), simple("b")]).await;
+    for who in [leaving, node] {
+        store_statuses(&store, who, &[simple("a"), simple("b")]).await;
     }
     store.leave(leaving).await.expect("answers");
     let left = ["a", "b"].map(|name| (name.to_owned(), node));

@@ -8,8 +8,8 @@ use domain::ports::{CatalogueEntry, CatalogueKind, Store};
 use super::sample::{account, at};
 
 on_both_stores!(
-    imports_are_versions_and_all_are_kept,
-    of_two_imports_at_once_one_is_told,
+    every_import_is_stored_as_a_version,
+    one_of_two_concurrent_imports_is_refused,
 );
 
 const RATES: CatalogueKind = CatalogueKind::Rates(Channel::Sms);
@@ -29,7 +29,7 @@ fn entry(kind: CatalogueKind, version: u32) -> CatalogueEntry {
     }
 }
 
-async fn imports_are_versions_and_all_are_kept(store: Arc<dyn Store>) {
+async fn every_import_is_stored_as_a_version(store: Arc<dyn Store>) {
     assert_eq!(store.list_newest().await.expect("answers"), []);
     let of_account = CatalogueKind::AccountRates(Channel::Hlr, account(3));
     for (kind, previous, content) in [
@@ -55,10 +55,10 @@ async fn imports_are_versions_and_all_are_kept(store: Arc<dyn Store>) {
     }
 }
 
-async fn of_two_imports_at_once_one_is_told(store: Arc<dyn Store>) {
+async fn one_of_two_concurrent_imports_is_refused(store: Arc<dyn Store>) {
     let (first, second) =
         tokio::join!(import(&store, RATES, 0, "a"), import(&store, RATES, 0, "b"));
-    assert!(first != second, "one is stored, the other is told");
+    assert!(first != second, "one is stored, the other is refused");
     assert!(!import(&store, RATES, 0, "c").await);
     assert!(!import(&store, RATES, 5, "d").await);
     assert!(import(&store, RATES, 1, "e").await);

@@ -44,7 +44,7 @@ fn capped(second: i64) -> Registered {
 
 const BANK: &str = "+37120000001";
 
-async fn a_number_gets_few_codes_whoever_asks(store: Arc<dyn Store>) {
+async fn codes_to_a_number_are_limited_across_accounts(store: Arc<dyn Store>) {
     let mut accounts = Vec::new();
     for name in ["a", "b", "c", "d", "e", "f"] {
         accounts.push(create_account(&store, name).await);
@@ -61,9 +61,9 @@ async fn a_number_gets_few_codes_whoever_asks(store: Arc<dyn Store>) {
         ..SenderFilter::default()
     };
     let listed = store.list_senders(filter, EVERYTHING).await;
-    assert_eq!(listed.expect("answers"), [], "nothing is registered");
+    assert_eq!(listed.expect("answers"), [], "the number is not registered");
     let renewed = register(&store, &number(accounts[0], BANK, 100)).await;
-    assert_eq!(renewed, capped(HOUR), "a new PIN counts, too");
+    assert_eq!(renewed, capped(HOUR), "a new PIN counts as well");
     let elsewhere = register(&store, &number(last, "+37120000002", 10)).await;
     assert!(matches!(elsewhere, Registered::New(_)), "{elsewhere:?}");
 
@@ -82,15 +82,15 @@ async fn a_number_gets_few_codes_whoever_asks(store: Arc<dyn Store>) {
     assert!(matches!(next_day, Registered::New(_)), "{next_day:?}");
 }
 
-async fn codes_that_are_asked_for_at_once_are_counted(store: Arc<dyn Store>) {
+async fn concurrent_codes_are_counted(store: Arc<dyn Store>) {
     const ACCOUNTS: usize = 12;
-    let mut asking = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for n in 0..ACCOUNTS {
         let account = create_account(&store, &format!("account {n}")).await;
         let store = store.clone();
-        asking.spawn(async move { register(&store, &number(account, BANK, 0)).await });
+        tasks.spawn(async move { register(&store, &number(account, BANK, 0)).await });
     }
-    let registered = asking.join_all().await;
+    let registered = tasks.join_all().await;
     let is_new = |registered: &&Registered| matches!(registered, Registered::New(_));
     assert_eq!(
         registered.iter().filter(is_new).count(),
@@ -118,7 +118,11 @@ async fn an_account_has_a_daily_limit(database: Database) {
     assert!(matches!(others, Registered::New(_)), "{others:?}");
 
     let pruned = store.prune_codes(at(0), 10).await;
-    assert_eq!(pruned.expect("answers"), 1, "only what is a day old");
+    assert_eq!(
+        pruned.expect("answers"),
+        1,
+        "only what is at least a day old"
+    );
     let registered = register(&store, &number(acme, &to(4), 4)).await;
     assert!(matches!(registered, Registered::New(_)), "{registered:?}");
 }
@@ -136,13 +140,13 @@ async fn a_code_that_was_not_sent_does_not_count(store: Arc<dyn Store>) {
     }
 }
 
-async fn numbers_that_nobody_confirms_are_rejected(store: Arc<dyn Store>) {
+async fn unconfirmed_numbers_are_rejected(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
-    let watched = NewSender {
+    let with_url = NewSender {
         notification_url: Some(url("https://example.com/senders")),
         ..number(acme, BANK, 0)
     };
-    for sender in [watched, number(acme, "+37120000002", 60)] {
+    for sender in [with_url, number(acme, "+37120000002", 60)] {
         register(&store, &sender).await;
     }
     let expire = async |second| {
@@ -160,7 +164,11 @@ async fn numbers_that_nobody_confirms_are_rejected(store: Arc<dyn Store>) {
     assert_eq!(states, expected);
     assert_eq!(listed[0].reason.as_deref(), Some("too late"));
     let node = join(&store).await;
-    assert_eq!(claim_callbacks(&store, node).await.len(), 1, "it is told");
+    assert_eq!(
+        claim_callbacks(&store, node).await.len(),
+        1,
+        "the account is notified"
+    );
     let again = register(&store, &number(acme, BANK, DAY)).await;
     assert!(matches!(again, Registered::New(_)), "{again:?}");
 }
@@ -176,14 +184,18 @@ fn coded(submission: Submission) -> Submission {
     }
 }
 
-async fn the_text_of_a_code_is_for_its_sender_alone(store: Arc<dyn Store>) {
+async fn only_the_sender_of_a_message_reads_its_code(store: Arc<dyn Store>) {
     let node = join(&store).await;
-    // Others are stored with it, some by the same statement.
+    // Other messages are stored with it, some by the same statement.
     accept(&store, vec![due(1), coded(due(2)), due(3)]).await;
     let claimed = store.claim_due(node, [10; 3], &[]).await.expect("answers");
-    let texts: Vec<_> = claimed.messages.iter().map(|p| p.text.as_str()).collect();
+    let texts: Vec<_> = claimed
+        .messages
+        .iter()
+        .map(|queued| queued.text.as_str())
+        .collect();
     assert_eq!(texts, ["Your code is 1234", PIN_TEXT, "Your code is 1234"]);
-    let found = store.find_story(None, message(2)).await;
+    let found = store.find_message_detail(None, message(2)).await;
     let found = found.expect("answers").expect("a message");
     assert_eq!(found.summary.text, SHOWN);
 }
@@ -202,7 +214,7 @@ async fn a_code_is_not_readable_in_the_database(database: Database) {
             .await;
         assert_eq!(found, [[Some(0)]], "{table}");
     }
-    // Changed in the database, it is not sent.
+    // A text that was changed in the database is not sent.
     database
         .execute("UPDATE code_text SET text = substr(text, 1, 50)")
         .await;
@@ -211,8 +223,8 @@ async fn a_code_is_not_readable_in_the_database(database: Database) {
     assert_eq!((claimed.messages.len(), claimed.set_aside.len()), (0, 1));
 }
 
-async fn texts_of_codes_go_when_the_message_has_ended(database: Database) {
-    const KEPT: &str = "SELECT message_id FROM code_text ORDER BY message_id";
+async fn texts_of_codes_are_deleted_after_the_message_ended(database: Database) {
+    const STORED: &str = "SELECT message_id FROM code_text ORDER BY message_id";
     let store = database.open().await;
     let node = join(&store).await;
     let prune = async |inbox, age| {
@@ -225,7 +237,7 @@ async fn texts_of_codes_go_when_the_message_has_ended(database: Database) {
         let taken = first_result(id, taken(&[reference]));
         settle(&store, node, vec![taken]).await;
     }
-    assert_eq!(prune("alpha", 1).await, 0, "both are on their way");
+    assert_eq!(prune("alpha", 1).await, 0, "both are in transit");
     report(&store, node, vec![receipt("a", Outcome::Delivered)]).await;
     let to = held(1, node).recipients[0].to;
     let inbox = store.list_inbox("alpha", &to, 10).await.expect("answers");
@@ -233,32 +245,36 @@ async fn texts_of_codes_go_when_the_message_has_ended(database: Database) {
     assert_eq!(
         prune("alpha", 24 * 365 * 100).await,
         0,
-        "its handset shows it"
+        "the simulated handset still shows it"
     );
-    assert_eq!(prune("beta", 24 * 365 * 100).await, 1, "another's does not");
-    assert_eq!(database.numbers(KEPT, 1).await, [[Some(2)]]);
+    assert_eq!(
+        prune("beta", 24 * 365 * 100).await,
+        1,
+        "the handset of another carrier does not"
+    );
+    assert_eq!(database.numbers(STORED, 1).await, [[Some(2)]]);
     report(&store, node, vec![receipt("b", Outcome::Delivered)]).await;
-    assert_eq!(prune("alpha", 0).await, 1, "its time is over");
+    assert_eq!(prune("alpha", 0).await, 1, "it is old enough");
     let inbox = store.list_inbox("alpha", &to, 10).await.expect("answers");
     assert_eq!(inbox[0].text, SHOWN);
 }
 
 on_both_stores!(
-    a_number_gets_few_codes_whoever_asks,
-    codes_that_are_asked_for_at_once_are_counted,
+    codes_to_a_number_are_limited_across_accounts,
+    concurrent_codes_are_counted,
     a_code_that_was_not_sent_does_not_count,
-    numbers_that_nobody_confirms_are_rejected,
-    the_text_of_a_code_is_for_its_sender_alone,
+    unconfirmed_numbers_are_rejected,
+    only_the_sender_of_a_message_reads_its_code,
 );
 mod databases {
     use super::{
         a_code_is_not_readable_in_the_database, an_account_has_a_daily_limit,
-        texts_of_codes_go_when_the_message_has_ended,
+        texts_of_codes_are_deleted_after_the_message_ended,
     };
 
     on_both_databases!(
         a_code_is_not_readable_in_the_database,
         an_account_has_a_daily_limit,
-        texts_of_codes_go_when_the_message_has_ended,
+        texts_of_codes_are_deleted_after_the_message_ended,
     );
 }

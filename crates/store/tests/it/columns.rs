@@ -19,7 +19,7 @@ const MESSAGE: &str = "
 const QUEUE: &str = "
     SELECT CAST(lane AS BIGINT), due_us, id, CAST(attempt AS BIGINT) FROM queue ORDER BY lane, due_us, id";
 
-/// A message in every column but the plain texts.
+/// A message with unusual values in every column but the plain texts.
 fn rare() -> Submission {
     Submission {
         account: account(9),
@@ -37,7 +37,7 @@ fn rare() -> Submission {
     }
 }
 
-async fn every_column_is_kept(database: Database) {
+async fn every_column_is_stored(database: Database) {
     let us = |second| Some(at(second).as_microsecond());
     let store = database.open().await;
     let urgent = Submission {
@@ -103,8 +103,8 @@ async fn every_column_is_kept(database: Database) {
     );
 }
 
-/// A worker that has just claimed a message leaves nothing to cancel.
-async fn without_its_queue_row_a_message_is_not_cancelled(database: Database) {
+/// As if a worker had just claimed the message.
+async fn a_message_without_a_queue_row_is_not_cancelled(database: Database) {
     use domain::message::MessageState;
     use domain::ports::Cancel;
 
@@ -122,8 +122,8 @@ async fn without_its_queue_row_a_message_is_not_cancelled(database: Database) {
     );
 }
 
-/// What a message tells is not stored again with its report; what it does not tell is.
-async fn a_report_stores_nothing_that_its_message_tells(database: Database) {
+/// A report has its own URL and payload only where they cannot be derived from its message.
+async fn a_report_does_not_repeat_data_of_its_message(database: Database) {
     const STORED: &str = "
         SELECT message_id, CAST(kind AS BIGINT), CAST(length(url) AS BIGINT), CAST(length(payload) AS BIGINT)
         FROM callback ORDER BY id";
@@ -132,13 +132,13 @@ async fn a_report_stores_nothing_that_its_message_tells(database: Database) {
     let node = join(&store).await;
     let callback = deliver(&store, node, 1).await;
     accept(&store, vec![lookup(2, node)]).await;
-    let told = SendResult::Answered {
+    let answered = SendResult::Answered {
         outcome: Outcome::Delivered,
         report: r#"{"id":"2","error":0}"#.to_owned(),
     };
-    settle(&store, node, vec![first_result(2, told)]).await;
-    let of = receipt("ref-1", Outcome::Delivered).of;
-    assert!(store.mark_seen(&of, at(9)).await.expect("answers"));
+    settle(&store, node, vec![first_result(2, answered)]).await;
+    let carrier_ref = receipt("ref-1", Outcome::Delivered).of;
+    assert!(store.mark_seen(&carrier_ref, at(9)).await.expect("answers"));
     let (url, seen) = (
         callback.url.as_str().len(),
         r#"{"id":"1","status":3,"error":0}"#.len(),
@@ -153,7 +153,7 @@ async fn a_report_stores_nothing_that_its_message_tells(database: Database) {
 }
 
 on_both_databases!(
-    every_column_is_kept,
-    without_its_queue_row_a_message_is_not_cancelled,
-    a_report_stores_nothing_that_its_message_tells,
+    every_column_is_stored,
+    a_message_without_a_queue_row_is_not_cancelled,
+    a_report_does_not_repeat_data_of_its_message,
 );

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use domain::delivery::{CallbackNext, SendResult};
 use domain::ports::{Accepted, CallbackFilter, Cancel, Matched, Store};
 use domain::{Code, Outcome};
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
 use super::sample::{EVERYTHING, accept, account, message, submission};
 use super::steps::{
-    HOUR, claim, claim_callbacks, deliver, due, due_at, first_result, future, held, join, past,
-    receipt, release_all, replay_all, report, send, settle, settle_callback, taken, tried,
+    HOUR, attempted, claim, claim_callbacks, deliver, due, due_at, first_result, future, held,
+    join, past, receipt, release_all, replay_all, report, send, settle, settle_callback, taken,
 };
 
 /// The schema before there were days. There is nothing to undo on `SQLite`.
@@ -52,7 +52,7 @@ pub(super) async fn undo_partitions(database: &Database) {
     }
 }
 
-/// The schema before parts had days and early receipts a table of their own.
+/// The schema before parts had days, and early receipts had their own table.
 pub(super) async fn undo_days_of_parts(database: &Database) {
     const POSTGRES: &str = "
         CREATE TABLE older (carrier TEXT NOT NULL, reference BYTEA NOT NULL, id BIGINT, part SMALLINT, parts SMALLINT,
@@ -92,7 +92,7 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
     database.execute(BOTH).await;
 }
 
-/// The schema before secrets were encrypted. What is encrypted already stays so.
+/// The schema before secrets were encrypted. Encrypted values stay encrypted.
 pub(super) async fn undo_encryption(database: &Database) {
     const UNDO: &str = "
         DROP INDEX token_salted; DROP INDEX token_revoked; DROP INDEX oauth_grant_revoked; DROP INDEX oauth_grant_person;
@@ -151,7 +151,7 @@ const DAYS: &str = "
     FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
     WHERE i.inhparent = 'message'::regclass AND c.relname <> 'message_before' ORDER BY 1";
 
-/// An ID of a day, counted from the beginning of 2026.
+/// An ID of a day; days are counted from the beginning of 2026.
 fn id(day: u64, n: u64) -> u64 {
     (day << 32) + n
 }
@@ -162,7 +162,7 @@ async fn days(database: &Database) -> Vec<u64> {
     days.map(i64::cast_unsigned).collect()
 }
 
-async fn forget(store: &Arc<dyn Store>) -> u64 {
+async fn prune(store: &Arc<dyn Store>) -> u64 {
     store.prune_messages(HOUR, 500).await.expect("answers")
 }
 
@@ -171,16 +171,16 @@ async fn exists(store: &Arc<dyn Store>, id: u64) -> bool {
     found.expect("answers").is_some()
 }
 
-async fn everything_delivered(store: &Arc<dyn Store>, ids: impl Iterator<Item = u64>) {
+async fn deliver_all(store: &Arc<dyn Store>, ids: impl Iterator<Item = u64>) {
     let node = join(store).await;
     for id in ids {
         let callback = deliver(store, node, id).await;
-        assert!(settle_callback(store, node, tried(&callback, CallbackNext::Done, 3)).await);
+        assert!(settle_callback(store, node, attempted(&callback, CallbackNext::Done, 3)).await);
     }
 }
 
 #[tokio::test]
-async fn ids_carry_the_day_and_the_next_days_are_made() {
+async fn ids_contain_the_day_and_the_next_days_are_created() {
     let database = Database::postgres().await;
     let store = database.open().await;
     let first = store.reserve_ids(10).await.expect("IDs are left").get();
@@ -205,12 +205,12 @@ async fn ids_carry_the_day_and_the_next_days_are_made() {
     assert_eq!(
         days(&database).await,
         (today..today + 5).collect::<Vec<_>>(),
-        "days with too many run on into the next"
+        "IDs that do not fit into a day continue in the next"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_make_the_same_days_at_once_all_succeed() {
+async fn nodes_that_create_the_same_days_at_once_all_succeed() {
     let database = Database::postgres().await;
     let mut tasks = JoinSet::new();
     for n in 0..6_u64 {
@@ -227,17 +227,21 @@ async fn nodes_that_make_the_same_days_at_once_all_succeed() {
 }
 
 #[tokio::test]
-async fn a_day_is_forgotten_with_all_that_is_its() {
+async fn a_day_is_deleted_with_all_its_rows() {
     let database = Database::postgres().await;
     let store = database.open().await;
     let ids = [(1, 3), (2, 2), (100_000, 1)];
     let ids = ids
         .iter()
         .flat_map(|&(day, n)| (0..n).map(move |n| id(day, n)));
-    everything_delivered(&store, ids.clone()).await;
+    deliver_all(&store, ids.clone()).await;
     assert_eq!(days(&database).await, [1, 2, 100_000]);
-    assert_eq!(forget(&store).await, 5);
-    assert_eq!(days(&database).await, [100_000], "that day is yet to come");
+    assert_eq!(prune(&store).await, 5);
+    assert_eq!(
+        days(&database).await,
+        [100_000],
+        "that day is in the future"
+    );
     for id in ids {
         assert_eq!(exists(&store, id).await, id >> 32 == 100_000);
     }
@@ -249,16 +253,16 @@ async fn a_day_is_forgotten_with_all_that_is_its() {
     assert_eq!(listed.expect("answers").len(), 1);
     let tables = "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_2026%'";
     assert_eq!(database.numbers(tables, 1).await, [[Some(0)]]);
-    assert_eq!(forget(&store).await, 0);
+    assert_eq!(prune(&store).await, 0);
 }
 
-/// Each on a day of its own, beside something that could go.
+/// Each needed row is on a different day, next to a row that can be deleted.
 #[tokio::test]
-async fn a_day_stays_as_long_as_anything_of_it_is_needed() {
+async fn a_day_stays_while_any_of_its_rows_is_needed() {
     let database = Database::postgres().await;
     let store = database.open().await;
     let node = join(&store).await;
-    everything_delivered(&store, (1..=6).map(|day| id(day, 1))).await;
+    deliver_all(&store, (1..=6).map(|day| id(day, 1))).await;
     accept(&store, vec![due_at(id(2, 2), future(1))]).await;
     send(&store, node, id(3, 2), &["sent"]).await;
     let late = deliver(&store, node, id(4, 2)).await;
@@ -266,12 +270,12 @@ async fn a_day_stays_as_long_as_anything_of_it_is_needed() {
     let cancelled = store.cancel(account(1), message(id(5, 2)), future(0)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     let parked = deliver(&store, node, id(6, 2)).await;
-    assert!(settle_callback(&store, node, tried(&parked, CallbackNext::Parked, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&parked, CallbackNext::Parked, 3)).await);
 
     assert_eq!(
-        forget(&store).await,
+        prune(&store).await,
         7,
-        "the first day, the last with what is parked, and what nobody needs of the others"
+        "days 1 and 6 (with the parked report), and the unneeded rows of the others"
     );
     assert_eq!(days(&database).await, [2, 3, 4, 5]);
     for day in 2..=5 {
@@ -280,43 +284,47 @@ async fn a_day_stays_as_long_as_anything_of_it_is_needed() {
     let cancelled = store.cancel(account(1), message(id(2, 2)), past(5)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     let mut matched = report(&store, node, vec![receipt("sent", Outcome::Expired)]).await;
-    assert!(settle_callback(&store, node, tried(&late, CallbackNext::Done, 3)).await);
-    assert_eq!(forget(&store).await, 0, "it looks again later");
+    assert!(settle_callback(&store, node, attempted(&late, CallbackNext::Done, 3)).await);
+    assert_eq!(
+        prune(&store).await,
+        0,
+        "the day is checked again only later"
+    );
 
     let store = database.open().await;
-    assert_eq!(forget(&store).await, 2);
+    assert_eq!(prune(&store).await, 2);
     assert_eq!(
         days(&database).await,
         [3, 5],
-        "a report waits; a message ended too late"
+        "a report is waiting on day 3, and a message of day 5 ended too late"
     );
     let Some(Matched::Ended(ended)) = matched.pop() else {
-        panic!("it ended")
+        panic!("it did not end")
     };
     let report = ended.callback.expect("it is held");
-    assert!(settle_callback(&store, node, tried(&report, CallbackNext::Done, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&report, CallbackNext::Done, 3)).await);
     let store = database.open().await;
-    assert_eq!(forget(&store).await, 1);
+    assert_eq!(prune(&store).await, 1);
     assert_eq!(days(&database).await, [5]);
 }
 
-/// A message that is scheduled far ahead and a report that nobody takes keep themselves, not the rest of their day.
+/// A message that is scheduled for much later, or an undelivered report, is kept, but not the rest of its day.
 #[tokio::test]
 async fn the_rest_of_an_old_day_is_deleted_in_steps() {
     let database = Database::postgres().await;
     let store = database.open().await;
     let node = join(&store).await;
     accept(&store, vec![due_at(id(1, 0), future(1))]).await;
-    everything_delivered(&store, (1..=5).map(|n| id(1, n))).await;
+    deliver_all(&store, (1..=5).map(|n| id(1, n))).await;
     let waiting = deliver(&store, node, id(1, 6)).await;
-    everything_delivered(&store, (7..=9).map(|n| id(1, n))).await;
+    deliver_all(&store, (7..=9).map(|n| id(1, n))).await;
 
     let step = async |store: &Arc<dyn Store>| {
         let pruned = store.prune_messages(HOUR, 3).await;
         pruned.expect("answers")
     };
     for expected in [3, 3, 2, 0] {
-        assert_eq!(step(&store).await, expected, "bounded");
+        assert_eq!(step(&store).await, expected, "the limit holds");
     }
     for n in 0..=9 {
         assert_eq!(exists(&store, id(1, n)).await, n == 0 || n == 6, "{n}");
@@ -326,13 +334,13 @@ async fn the_rest_of_an_old_day_is_deleted_in_steps() {
     assert_eq!(
         database.numbers(rows, 4).await,
         [[Some(1), Some(0), Some(1), Some(1)]],
-        "reports and tries go with their messages"
+        "reports and attempts are deleted with their messages"
     );
 
-    assert!(settle_callback(&store, node, tried(&waiting, CallbackNext::Done, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&waiting, CallbackNext::Done, 3)).await);
     let cancelled = store.cancel(account(1), message(id(1, 0)), past(5)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
-    assert_eq!(step(&store).await, 0, "it looks again later");
+    assert_eq!(step(&store).await, 0, "the day is checked again only later");
     let store = database.open().await;
     assert_eq!(step(&store).await, 2);
     assert_eq!(days(&database).await, [0; 0], "the tables are dropped");
@@ -340,39 +348,42 @@ async fn the_rest_of_an_old_day_is_deleted_in_steps() {
 
 /// Rows wait a week for the drop of their day, which costs less.
 #[tokio::test]
-async fn a_day_that_is_old_since_yesterday_waits_for_its_drop() {
+async fn a_recently_expired_day_waits_for_its_drop() {
     let database = Database::postgres().await;
     let store = database.open().await;
     let today = store.reserve_ids(1).await.expect("IDs are left").get() >> 32;
     let day = today - 3;
-    everything_delivered(&store, [id(day, 1)].into_iter()).await;
+    deliver_all(&store, [id(day, 1)].into_iter()).await;
     accept(&store, vec![due_at(id(day, 2), future(1))]).await;
-    assert_eq!(forget(&store).await, 0);
+    assert_eq!(prune(&store).await, 0);
     assert!(exists(&store, id(day, 1)).await);
     let cancelled = store.cancel(account(1), message(id(day, 2)), past(5)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     let store = database.open().await;
-    assert_eq!(forget(&store).await, 2);
+    assert_eq!(prune(&store).await, 2);
     assert!(!days(&database).await.contains(&day));
 }
 
 #[tokio::test]
-async fn a_long_reader_and_a_report_that_is_asked_for_again_keep_a_day() {
+async fn a_long_read_or_a_replayed_report_keeps_a_day() {
     let database = Database::postgres().await;
     let Database::Postgres(server) = &database else {
         unreachable!("it is one")
     };
     let store = database.open().await;
-    everything_delivered(&store, [id(1, 1)].into_iter()).await;
+    deliver_all(&store, [id(1, 1)].into_iter()).await;
     let connected = tokio_postgres::connect(server.database().url(), tokio_postgres::NoTls).await;
     let (reader, connection) = connected.expect("the server answers");
     let connection = tokio::spawn(connection);
     let read = "BEGIN; SELECT count(*) FROM message";
-    reader.batch_execute(read).await.expect("it reads");
-    assert_eq!(forget(&store).await, 0);
+    reader
+        .batch_execute(read)
+        .await
+        .expect("the statement is valid");
+    assert_eq!(prune(&store).await, 0);
     assert!(
         exists(&store, id(1, 1)).await,
-        "nobody waits for the reader"
+        "pruning does not wait for the reader"
     );
     reader.batch_execute("COMMIT").await.expect("it ends");
     drop(reader);
@@ -385,37 +396,37 @@ async fn a_long_reader_and_a_report_that_is_asked_for_again_keep_a_day() {
     let again = replay_all(&store, &done).await;
     assert_eq!(again.expect("answers"), 1);
     assert_eq!(
-        forget(&store).await,
+        prune(&store).await,
         0,
-        "since it looked, a report waits again"
+        "a report is waiting since the day was checked"
     );
     let node = join(&store).await;
     let claimed = claim_callbacks(&store, node).await;
-    assert!(settle_callback(&store, node, tried(&claimed[0], CallbackNext::Done, 4)).await);
+    assert!(settle_callback(&store, node, attempted(&claimed[0], CallbackNext::Done, 4)).await);
     let store = database.open().await;
-    assert_eq!(forget(&store).await, 1);
+    assert_eq!(prune(&store).await, 1);
     assert_eq!(days(&database).await, [0; 0]);
 }
 
-/// A node that slept for months still has IDs of a day that the others have forgotten.
+/// A node that was suspended for months still has IDs of a day that others have deleted.
 #[tokio::test]
-async fn a_day_that_was_forgotten_is_made_again() {
+async fn a_deleted_day_is_created_again() {
     let database = Database::postgres().await;
-    let sleeper = database.open().await;
-    everything_delivered(&sleeper, [id(1, 1)].into_iter()).await;
+    let suspended = database.open().await;
+    deliver_all(&suspended, [id(1, 1)].into_iter()).await;
     let other = database.open().await;
-    assert_eq!(forget(&other).await, 1);
+    assert_eq!(prune(&other).await, 1);
     assert_eq!(
-        accept(&sleeper, vec![due(id(1, 2))]).await,
+        accept(&suspended, vec![due(id(1, 2))]).await,
         [Accepted::Stored]
     );
     assert!(exists(&other, id(1, 2)).await);
     assert_eq!(days(&database).await, [1]);
 }
 
-/// Among sixty days, each statement on the way of a message reads the partitions of its own day.
+/// With sixty days, each statement about a message reads only the partitions of its day.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_the_day_of_a_message_is_touched() {
+async fn statements_read_only_the_day_of_their_message() {
     const READ: &str = "
         SELECT count(*) FILTER (WHERE relname LIKE '%\\_20260131'),
             count(*) FILTER (WHERE relname NOT LIKE '%\\_20260131')
@@ -429,7 +440,7 @@ async fn only_the_day_of_a_message_is_touched() {
     let all: Vec<_> = (1..=60).map(|day| due_at(id(day, 1), future(1))).collect();
     accept(&store, all).await;
     let node = join(&store).await;
-    everything_delivered(&store, [id(DAY, 2)].into_iter()).await;
+    deliver_all(&store, [id(DAY, 2)].into_iter()).await;
     accept(
         &store,
         vec![
@@ -449,16 +460,16 @@ async fn only_the_day_of_a_message_is_touched() {
     }
     release_all(&store, node).await;
     for callback in claim_callbacks(&store, node).await {
-        assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
+        assert!(settle_callback(&store, node, attempted(&callback, CallbackNext::Done, 3)).await);
     }
     assert!(exists(&store, id(DAY, 5)).await);
-    let found = store.find_story(None, message(id(DAY, 5))).await;
+    let found = store.find_message_detail(None, message(id(DAY, 5))).await;
     assert_eq!(found.expect("answers").expect("it is there").parts.len(), 2);
     let cancelled = store.cancel(account(1), message(id(DAY, 1)), past(5)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     drop(store);
-    // What a connection has read is told when it ends.
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    // A connection reports its statistics when it ends.
+    let deadline = tokio::time::Instant::now() + TEST_TIMEOUT;
     loop {
         let read = database.numbers(READ, 2).await;
         let others = database.numbers(OTHERS, 1).await;

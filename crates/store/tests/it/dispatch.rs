@@ -17,13 +17,13 @@ use super::steps::{
 
 on_both_stores!(
     claims_take_the_most_urgent_and_the_earliest_first,
-    each_lane_has_a_limit_of_its_own,
+    each_lane_has_its_own_limit,
     nothing_is_claimed_before_its_time,
-    a_queued_message_holds_what_was_submitted,
-    what_a_node_holds_from_the_start_is_claimed_by_nobody,
-    a_settle_that_names_another_claim_changes_nothing,
-    a_later_try_gets_the_next_number,
-    what_is_over_ends_at_once,
+    a_queued_message_equals_its_submission,
+    a_message_held_from_the_start_is_not_claimed,
+    settling_with_another_claim_changes_nothing,
+    a_later_attempt_gets_the_next_number,
+    a_final_result_ends_the_message_at_once,
     a_result_counts_once,
     a_claimed_message_cannot_be_cancelled,
 );
@@ -58,7 +58,7 @@ async fn claims_take_the_most_urgent_and_the_earliest_first(store: Arc<dyn Store
     assert_eq!(state(&store, 6).await, waiting);
 }
 
-async fn each_lane_has_a_limit_of_its_own(store: Arc<dyn Store>) {
+async fn each_lane_has_its_own_limit(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let lanes = [Priority::High, Priority::Normal, Priority::Low];
     let batch = (1..=12).map(|id| in_lane(id, lanes[(id % 3) as usize], 0));
@@ -94,7 +94,7 @@ async fn nothing_is_claimed_before_its_time(store: Arc<dyn Store>) {
     assert!(Timestamp::now() >= time, "claimed too early");
 }
 
-async fn a_queued_message_holds_what_was_submitted(store: Arc<dyn Store>) {
+async fn a_queued_message_equals_its_submission(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let rare = Submission {
         account: account(9),
@@ -135,7 +135,7 @@ async fn a_queued_message_holds_what_was_submitted(store: Arc<dyn Store>) {
     assert_eq!(claim(&store, node).await, [queued(due(8)), queued(rare)]);
 }
 
-async fn what_a_node_holds_from_the_start_is_claimed_by_nobody(store: Arc<dyn Store>) {
+async fn a_message_held_from_the_start_is_not_claimed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node)]).await;
     assert_eq!(claim(&store, node).await, []);
@@ -145,7 +145,7 @@ async fn what_a_node_holds_from_the_start_is_claimed_by_nobody(store: Arc<dyn St
     assert_eq!(state(&store, 1).await, MessageState::Sent);
 }
 
-async fn a_settle_that_names_another_claim_changes_nothing(store: Arc<dyn Store>) {
+async fn settling_with_another_claim_changes_nothing(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     accept(&store, vec![held(1, node)]).await;
     let right = first_result(1, taken(&["a"]));
@@ -183,7 +183,7 @@ async fn a_settle_that_names_another_claim_changes_nothing(store: Arc<dyn Store>
     }
 }
 
-async fn a_later_try_gets_the_next_number(store: Arc<dyn Store>) {
+async fn a_later_attempt_gets_the_next_number(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let batch = vec![
@@ -204,7 +204,7 @@ async fn a_later_try_gets_the_next_number(store: Arc<dyn Store>) {
     assert_eq!(claim(&store, node).await, []);
 }
 
-async fn what_is_over_ends_at_once(store: Arc<dyn Store>) {
+async fn a_final_result_ends_the_message_at_once(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let silent = Submission {
         dlr_url: None,

@@ -14,14 +14,14 @@ use super::sample::{at, create_account};
 
 on_both_databases!(
     secrets_are_not_readable_in_the_database,
-    what_an_older_version_left_plain_is_encrypted_at_the_start,
-    a_node_without_the_key_is_refused_and_told_what_to_do,
-    a_rotation_encrypts_everything_again_and_the_former_key_can_go,
-    of_two_nodes_with_keys_of_their_own_one_is_refused,
+    values_of_an_older_version_are_encrypted_at_the_start,
+    a_node_without_the_key_is_refused_with_advice,
+    a_rotation_makes_the_former_key_unnecessary,
+    one_of_two_nodes_with_different_keys_is_refused,
 );
 
 const TOTP: TotpSecret = TotpSecret::new(*b"twenty bytes, plain!");
-/// Whatever is in a column that should be encrypted and is not.
+/// Counts the plain values in columns that should be encrypted.
 const PLAIN: &str = "
     SELECT (SELECT count(*) FROM account WHERE substr(callback_secret, 1, 10) <> 'encrypted:')
         + (SELECT count(*) FROM account WHERE substr(former_secret, 1, 10) <> 'encrypted:')
@@ -54,7 +54,7 @@ async fn fill(store: &Arc<dyn Store>) -> (AccountId, PersonId) {
 
 async fn check(store: &Arc<dyn Store>, (account, person): (AccountId, PersonId), secret: &str) {
     let secrets = store.find_signing_secrets(account).await.expect("answers");
-    assert_eq!(secrets.expect("there").newest, secret);
+    assert_eq!(secrets.expect("the account exists").newest, secret);
     let factor = store.find_second_factor(person).await.expect("answers");
     assert_eq!(factor.offered, Some(TOTP));
 }
@@ -74,7 +74,7 @@ async fn secrets_are_not_readable_in_the_database(database: Database) {
     assert_eq!(number(&database, ENCRYPTED).await, 2);
 }
 
-/// As the version before this one left it.
+/// Writes plain values, as an older version did.
 async fn make_plain(database: &Database) {
     let in_hex = |text: String, byte: &u8| format!("{text}{byte:02x}");
     let totp = TOTP.as_bytes().iter().fold(String::new(), in_hex);
@@ -88,7 +88,7 @@ async fn make_plain(database: &Database) {
     database.execute(&plain).await;
 }
 
-async fn what_an_older_version_left_plain_is_encrypted_at_the_start(database: Database) {
+async fn values_of_an_older_version_are_encrypted_at_the_start(database: Database) {
     let store = database.open().await;
     let both = fill(&store).await;
     drop(store);
@@ -105,24 +105,24 @@ async fn what_an_older_version_left_plain_is_encrypted_at_the_start(database: Da
     assert_eq!(number(&database, PLAIN).await, 0);
 }
 
-async fn a_node_without_the_key_is_refused_and_told_what_to_do(database: Database) {
+async fn a_node_without_the_key_is_refused_with_advice(database: Database) {
     let first = open(&database, &with_keys(1, &[])).await.expect("opens");
     let both = fill(&first).await;
     let refused = open(&database, &with_keys(2, &[])).await.err();
     let refused = refused.expect("another key").to_string();
-    let named = key(1).id().to_string();
-    for part in [&named, "security.key", "service.key", "former_keys"] {
+    let key_id = key(1).id().to_string();
+    for part in [&key_id, "security.key", "service.key", "former_keys"] {
         assert!(refused.contains(part), "{part}: {refused}");
     }
     let second = open(&database, &with_keys(1, &[])).await.expect("opens");
     check(&second, both, "secret of acme").await;
 }
 
-async fn a_rotation_encrypts_everything_again_and_the_former_key_can_go(database: Database) {
+async fn a_rotation_makes_the_former_key_unnecessary(database: Database) {
     let url = database.url().parse().expect("a valid URL");
     let before = open(&database, &with_keys(1, &[])).await.expect("opens");
     let both = fill(&before).await;
-    // A node that has the new key already goes on with the old: the others could not read what it writes.
+    // A node that has both keys still encrypts with the old one: others could not read the new one.
     let first = open(&database, &with_keys(2, &[1])).await.expect("opens");
     let replaced = first.replace_signing_secret(both.0, "second", at(50)).await;
     assert!(replaced.expect("answers"));
@@ -131,7 +131,7 @@ async fn a_rotation_encrypts_everything_again_and_the_former_key_can_go(database
     let rotated = store::rotate_key(&url, &with_keys(2, &[1])).await;
     assert_eq!(rotated.expect("rotates"), 2);
     check(&first, both, "second").await;
-    // What a node writes that was not started again is found by the next one that starts.
+    // A value that a node from before the rotation writes is encrypted again by the next rotation.
     let replaced = first.replace_signing_secret(both.0, "third", at(50)).await;
     assert!(replaced.expect("answers"));
     let again = store::rotate_key(&url, &with_keys(2, &[1])).await;
@@ -147,8 +147,8 @@ async fn a_rotation_encrypts_everything_again_and_the_former_key_can_go(database
     assert!(matches!(rotated_back, Some(OpenError::WrongKey { .. })));
 }
 
-/// Two that open an empty database at once, each with a key that it just made.
-async fn of_two_nodes_with_keys_of_their_own_one_is_refused(database: Database) {
+/// Two nodes open an empty database at once, each with a new key.
+async fn one_of_two_nodes_with_different_keys_is_refused(database: Database) {
     let (one, other) = (with_keys(1, &[]), with_keys(2, &[]));
     let (one, other) = tokio::join!(open(&database, &one), open(&database, &other));
     assert!(one.is_ok() != other.is_ok());

@@ -5,26 +5,26 @@ use std::sync::Arc;
 use domain::ports::Store;
 use domain::{KeyRing, ServiceKey};
 use store::{DatabaseUrl, OpenError, Options};
-use testkit::{PooledDatabase, TempDir, TestDatabase};
+use testkit::{PooledDatabase, TempDir, TestDatabase, temp_dir};
 
 /// A database that is removed with this value.
 pub(crate) enum Database {
     Sqlite(TempDir),
-    Postgres(Served),
+    Postgres(ServerDatabase),
 }
 
 /// How a database on a server is reached.
-pub(crate) enum Served {
-    Directly(TestDatabase),
-    ByPooler(PooledDatabase),
+pub(crate) enum ServerDatabase {
+    Direct(TestDatabase),
+    Pooled(PooledDatabase),
 }
 
-impl Served {
+impl ServerDatabase {
     /// The database, on its server.
     pub(crate) fn database(&self) -> &TestDatabase {
         match self {
-            Self::Directly(database) => database,
-            Self::ByPooler(pooled) => pooled.database(),
+            Self::Direct(database) => database,
+            Self::Pooled(pooled) => pooled.database(),
         }
     }
 }
@@ -40,19 +40,19 @@ const BY_POOLER_VARIABLE: &str = "SWITCHBOARD_TEST_BY_POOLER";
 
 impl Database {
     pub(crate) fn sqlite() -> Self {
-        Self::Sqlite(TempDir::create("contract").expect("a temporary folder"))
+        Self::Sqlite(temp_dir("contract").expect("a temporary folder"))
     }
 
     pub(crate) async fn postgres() -> Self {
         if std::env::var_os(BY_POOLER_VARIABLE).is_some() {
             return Self::pooled();
         }
-        Self::Postgres(Served::Directly(TestDatabase::create().await))
+        Self::Postgres(ServerDatabase::Direct(TestDatabase::create().await))
     }
 
     /// A database behind a pooler in transaction mode.
     pub(crate) fn pooled() -> Self {
-        Self::Postgres(Served::ByPooler(PooledDatabase::create()))
+        Self::Postgres(ServerDatabase::Pooled(PooledDatabase::create()))
     }
 
     /// A database with serializable transactions by default.
@@ -69,8 +69,8 @@ impl Database {
             Self::Sqlite(folder) => {
                 format!("sqlite:{}", folder.path().join("switchboard.db").display())
             }
-            Self::Postgres(Served::Directly(database)) => database.url().to_owned(),
-            Self::Postgres(Served::ByPooler(pooled)) => pooled.url(),
+            Self::Postgres(ServerDatabase::Direct(database)) => database.url().to_owned(),
+            Self::Postgres(ServerDatabase::Pooled(pooled)) => pooled.url(),
         }
     }
 
@@ -104,12 +104,12 @@ impl Database {
                 let executed = self.file().execute_batch(sql);
                 executed.map_err(|error| error.to_string())
             }
-            Self::Postgres(served) => {
-                let (client, _connection) = connect(served.database()).await;
+            Self::Postgres(server) => {
+                let (client, _connection) = connect(server.database()).await;
                 let executed = client.batch_execute(sql).await;
                 executed.map_err(|error| {
-                    let said = error.as_db_error().map(ToString::to_string);
-                    said.unwrap_or_else(|| error.to_string())
+                    let message = error.as_db_error().map(ToString::to_string);
+                    message.unwrap_or_else(|| error.to_string())
                 })
             }
         }
@@ -127,8 +127,8 @@ impl Database {
                     .collect::<Result<_, _>>()
                     .expect("numbers")
             }
-            Self::Postgres(served) => {
-                let (client, _connection) = connect(served.database()).await;
+            Self::Postgres(server) => {
+                let (client, _connection) = connect(server.database()).await;
                 let rows = client
                     .query(sql, &[])
                     .await

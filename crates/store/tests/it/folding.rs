@@ -15,17 +15,17 @@ use super::sample::{accept, at, create_account, message, scheduled, submission};
 
 on_both_databases!(
     charges_and_refunds_of_a_day_become_one_entry_each,
-    what_is_young_is_not_folded,
+    recent_entries_are_not_folded,
     a_daily_cap_counts_what_was_spent_before_folding,
-    nodes_that_fold_and_charge_at_once_keep_the_ledger_whole,
+    concurrent_folding_and_charging_keeps_the_ledger_consistent,
 );
 
-on_a_serializable_database!(nodes_that_fold_and_charge_at_once_keep_the_ledger_whole);
+on_a_serializable_database!(concurrent_folding_and_charging_keeps_the_ledger_consistent);
 
-/// What [`create_account`] puts into an account.
+/// The balance of a new account of [`create_account`].
 const START: i64 = 12_345_678;
 const DAY: i64 = 86_400;
-/// So old are entries that are yet to come.
+/// An age that even entries of the future have.
 const ANY_AGE: SignedDuration = SignedDuration::from_hours(-24 * 365 * 50);
 
 /// Folds everything in small steps.
@@ -44,7 +44,7 @@ fn short(entries: &[LedgerEntry]) -> Vec<(EntryKind, i64, u32)> {
     entries.iter().map(short).collect()
 }
 
-/// One that is charged at a time.
+/// A message that is charged at this time.
 fn charged(id: u64, owner: AccountId, price: i64, second: i64) -> Submission {
     Submission {
         accepted_at: at(second),
@@ -56,7 +56,7 @@ async fn charge(store: &Arc<dyn Store>, submission: Submission) {
     assert_eq!(accept(store, vec![submission]).await, [Accepted::Stored]);
 }
 
-/// Two days of charges, refunds and a credit, and the balance.
+/// Makes two days of charges, refunds and a credit. Returns the balance.
 async fn fill(store: &Arc<dyn Store>, owner: AccountId) -> i64 {
     for id in 1..=4_u64 {
         charge(store, charged(id, owner, 100, 10 + id.cast_signed())).await;
@@ -97,7 +97,7 @@ async fn charges_and_refunds_of_a_day_become_one_entry_each(database: Database) 
         (EntryKind::Credit, START, 0),
     ];
     let folded = entries(&store, acme).await;
-    assert_eq!(short(&folded), expected, "the newest entry stays as it is");
+    assert_eq!(short(&folded), expected, "the newest entry is unchanged");
     assert_eq!(folded[0], all[0]);
     let credit = all.iter().find(|entry| entry.note.is_some());
     assert_eq!(
@@ -110,7 +110,7 @@ async fn charges_and_refunds_of_a_day_become_one_entry_each(database: Database) 
     assert_balanced(&store).await;
 
     let page = store.list_ledger(acme, Some(folded[2].id), 2).await;
-    assert_eq!(page.expect("answers"), folded[3..5], "pages go on");
+    assert_eq!(page.expect("answers"), folded[3..5], "the next page");
     let again = database.open().await;
     fold(&again).await;
     assert_eq!(
@@ -125,12 +125,12 @@ async fn charges_and_refunds_of_a_day_become_one_entry_each(database: Database) 
     assert_eq!(
         short(&entries(&store, acme).await)[..2],
         newest,
-        "the day goes on"
+        "later entries of the day are folded into it"
     );
     assert_balanced(&store).await;
 }
 
-async fn what_is_young_is_not_folded(database: Database) {
+async fn recent_entries_are_not_folded(database: Database) {
     let store = database.open().await;
     let acme = create_account(&store, "acme").await;
     fill(&store, acme).await;
@@ -159,7 +159,7 @@ async fn a_daily_cap_counts_what_was_spent_before_folding(database: Database) {
     );
 }
 
-async fn nodes_that_fold_and_charge_at_once_keep_the_ledger_whole(database: Database) {
+async fn concurrent_folding_and_charging_keeps_the_ledger_consistent(database: Database) {
     const EACH: u64 = 30;
     let store = database.open().await;
     let acme = create_account(&store, "acme").await;

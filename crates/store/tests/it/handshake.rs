@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use domain::ports::{HeartbeatResult, NodeInfo, Store};
 use jiff::SignedDuration;
-use store::{DatabaseUrl, Fit, OpenError, Schema};
+use store::{Compatibility, DatabaseUrl, OpenError, Schema};
 
 use super::fixture::{Database, options};
 use super::sample::accept;
-use super::steps::{HOUR, card, claim, due, join, join_for, renew_heartbeat};
+use super::steps::{HOUR, claim, due, info, join, join_for, renew_heartbeat};
 
 on_both_databases!(
-    an_older_program_works_on_after_a_step_that_fits,
-    an_older_program_is_refused_after_a_step_that_breaks,
-    a_step_that_breaks_waits_for_older_nodes,
-    a_step_that_fits_waits_for_nobody,
-    a_node_learns_that_its_program_may_not_go_on,
-    nodes_of_before_are_told_apart,
+    an_older_program_works_after_a_compatible_migration,
+    an_older_program_is_refused_after_a_breaking_migration,
+    a_breaking_migration_waits_for_older_nodes,
+    a_compatible_migration_waits_for_no_node,
+    a_node_learns_that_its_program_is_outdated,
+    nodes_of_older_programs_are_distinguished,
 );
 
-/// Undoes the step that made nodes say what they are, and the one before it, which shared out binds. No node of that time
-/// lives any more, for which a later step would wait.
-pub(super) const WITHOUT_CARDS: &str = "
+/// Undoes the migration that gave nodes their description, and the one before it, which shared binds. All nodes become
+/// dead, so that no later migration waits for them.
+pub(super) const UNDO_NODE_INFO: &str = "
     UPDATE node SET alive_until_us = 0;
     ALTER TABLE node DROP COLUMN started_us; ALTER TABLE node DROP COLUMN schema_level;
     ALTER TABLE node DROP COLUMN works; ALTER TABLE node DROP COLUMN roles; ALTER TABLE node DROP COLUMN version;
@@ -30,18 +30,18 @@ pub(super) const WITHOUT_CARDS: &str = "
     DROP TABLE bind; DROP TABLE bind_wish; DROP TABLE pool; ALTER TABLE carrier DROP COLUMN links_total;
     DELETE FROM schema_migration WHERE number >= 13";
 
-const OVER: SignedDuration = SignedDuration::from_secs(-1);
+const DEAD: SignedDuration = SignedDuration::from_secs(-1);
 const LATER: &str = "CREATE TABLE later (number BIGINT NOT NULL)";
 const LATER_STILL: &str = "CREATE TABLE later_still (number BIGINT NOT NULL)";
 const STEPS: &str = "SELECT number, oldest FROM schema_fit ORDER BY number";
 
-/// The schema of a program that is one step ahead of this one.
-fn newer(fit: Fit) -> Schema {
-    Schema::current().followed_by("later", LATER, fit)
+/// The schema of a program with one more migration.
+fn newer(compatibility: Compatibility) -> Schema {
+    Schema::current().followed_by("later", LATER, compatibility)
 }
 
-/// That of one that is two steps ahead.
-fn newest(first: Fit, second: Fit) -> Schema {
+/// The schema of a program with two more migrations.
+fn newest(first: Compatibility, second: Compatibility) -> Schema {
     newer(first).followed_by("later_still", LATER_STILL, second)
 }
 
@@ -60,10 +60,16 @@ async fn refusal(database: &Database, schema: &Schema) -> String {
     refused.err().expect("it is refused").to_string()
 }
 
-async fn an_older_program_works_on_after_a_step_that_fits(database: Database) {
+async fn an_older_program_works_after_a_compatible_migration(database: Database) {
     let old = database.open().await;
     let node = join(&old).await;
-    drop(open_as(&database, &newest(Fit::Compatible, Fit::Compatible)).await);
+    drop(
+        open_as(
+            &database,
+            &newest(Compatibility::Compatible, Compatibility::Compatible),
+        )
+        .await,
+    );
     let steps = database.numbers(STEPS, 2).await;
     assert_eq!(renew_heartbeat(&old, node).await, HeartbeatResult::Alive);
     drop(old);
@@ -76,14 +82,20 @@ async fn an_older_program_works_on_after_a_step_that_fits(database: Database) {
     assert_eq!(
         database.numbers(STEPS, 2).await,
         steps,
-        "it changes nothing"
+        "an older program changes nothing"
     );
 }
 
-async fn an_older_program_is_refused_after_a_step_that_breaks(database: Database) {
+async fn an_older_program_is_refused_after_a_breaking_migration(database: Database) {
     for (case, schema) in [
-        ("the last", newest(Fit::Compatible, Fit::Breaking)),
-        ("one before", newest(Fit::Breaking, Fit::Compatible)),
+        (
+            "the last is breaking",
+            newest(Compatibility::Compatible, Compatibility::Breaking),
+        ),
+        (
+            "the one before is breaking",
+            newest(Compatibility::Breaking, Compatibility::Compatible),
+        ),
     ] {
         drop(database.open().await);
         drop(open_as(&database, &schema).await);
@@ -96,49 +108,55 @@ async fn an_older_program_is_refused_after_a_step_that_breaks(database: Database
     }
 }
 
-async fn a_step_that_breaks_waits_for_older_nodes(database: Database) {
+async fn a_breaking_migration_waits_for_older_nodes(database: Database) {
     let old = database.open().await;
     let (dead, first, second) = (
-        join_for(&old, OVER).await,
+        join_for(&old, DEAD).await,
         join(&old).await,
         join(&old).await,
     );
-    let error = refusal(&database, &newer(Fit::Breaking)).await;
+    let error = refusal(&database, &newer(Compatibility::Breaking)).await;
     for node in [first, second] {
-        let named = format!("node {node} (version 1.2.3 on machine)");
-        assert!(error.contains(&named), "{error}");
+        let description = format!("node {node} (version 1.2.3 on machine)");
+        assert!(error.contains(&description), "{error}");
     }
     assert!(!error.contains(&format!("node {dead} ")), "{error}");
     assert!(error.contains("stop them and start again"), "{error}");
-    // The step was not applied, and those that run go on.
+    // The migration was not applied, and running nodes still work.
     assert_eq!(renew_heartbeat(&old, first).await, HeartbeatResult::Alive);
     drop(database.open().await);
 
     for node in [first, second] {
         old.leave(node).await.expect("answers");
     }
-    let new = open_as(&database, &newer(Fit::Breaking)).await;
+    let new = open_as(&database, &newer(Compatibility::Breaking)).await;
     let node = join(&new).await;
     assert_eq!(renew_heartbeat(&new, node).await, HeartbeatResult::Alive);
-    // Nodes that know the step are no reason to wait, and one more that starts finds nothing to do.
-    drop(open_as(&database, &newer(Fit::Breaking)).await);
+    // Another node with the same schema neither waits nor migrates.
+    drop(open_as(&database, &newer(Compatibility::Breaking)).await);
 }
 
-async fn a_step_that_fits_waits_for_nobody(database: Database) {
+async fn a_compatible_migration_waits_for_no_node(database: Database) {
     let old = database.open().await;
     let node = join(&old).await;
-    let new = open_as(&database, &newer(Fit::Compatible)).await;
+    let new = open_as(&database, &newer(Compatibility::Compatible)).await;
     let [old, new] = [(old, node), (new.clone(), join(&new).await)];
     for (store, node) in [old, new] {
         assert_eq!(renew_heartbeat(&store, node).await, HeartbeatResult::Alive);
     }
 }
 
-/// It may join in the very moment in which the step is applied.
-async fn a_node_learns_that_its_program_may_not_go_on(database: Database) {
+/// A node may join while the migration is applied.
+async fn a_node_learns_that_its_program_is_outdated(database: Database) {
     let old = database.open().await;
     let known = u32::try_from(Schema::current().level()).expect("a few");
-    drop(open_as(&database, &newest(Fit::Breaking, Fit::Compatible)).await);
+    drop(
+        open_as(
+            &database,
+            &newest(Compatibility::Breaking, Compatibility::Compatible),
+        )
+        .await,
+    );
     let node = join(&old).await;
     let outdated = HeartbeatResult::Outdated {
         known,
@@ -147,36 +165,36 @@ async fn a_node_learns_that_its_program_may_not_go_on(database: Database) {
     assert_eq!(renew_heartbeat(&old, node).await, outdated);
 }
 
-/// A program from before nodes said what they are knows none of the columns.
-async fn nodes_of_before_are_told_apart(database: Database) {
+/// A program from before nodes had a description writes none of its columns.
+async fn nodes_of_older_programs_are_distinguished(database: Database) {
     let store = database.open().await;
     let far = "INSERT INTO node (alive_until_us) VALUES (4000000000000000)";
     database.execute(far).await;
     let own = NodeInfo {
         works: false,
-        ..card()
+        ..info()
     };
     let own = store.join(&own, SignedDuration::ZERO, HOUR).await;
     let own = own.expect("joins");
     let nodes = store.list_nodes().await.expect("answers");
     let known: Vec<_> = nodes
         .iter()
-        .map(|seen| {
+        .map(|status| {
             (
-                seen.node == own,
-                seen.facts.as_ref().map(|it| it.card.works),
+                status.node == own,
+                status.facts.as_ref().map(|it| it.info.works),
             )
         })
         .collect();
     assert_eq!(known, [(false, None), (true, Some(false))]);
-    let error = refusal(&database, &newer(Fit::Breaking)).await;
+    let error = refusal(&database, &newer(Compatibility::Breaking)).await;
     assert!(
         error.contains(&format!("node {},", nodes[0].node)),
         "{error}"
     );
 }
 
-/// Whoever may only read and write rows can start on a schema that is current.
+/// A role with no other right than to read and write rows can open a current schema.
 #[tokio::test]
 async fn a_role_that_may_create_nothing_opens_a_current_schema() {
     let database = Database::postgres().await;
@@ -196,18 +214,18 @@ async fn a_role_that_may_create_nothing_opens_a_current_schema() {
         renew_heartbeat(&store, node).await,
         store.reserve_ids(1).await.is_ok(),
     );
-    let refused = store::open_with(&url, &options(), &newer(Fit::Compatible)).await;
+    let refused = store::open_with(&url, &options(), &newer(Compatibility::Compatible)).await;
     drop(store);
     let clean = format!("DROP OWNED BY {name}; DROP ROLE {name}");
     database.execute(&clean).await;
     assert_eq!(worked, (HeartbeatResult::Alive, true));
-    assert!(refused.is_err(), "a step of the schema would fail");
+    assert!(refused.is_err(), "a migration would fail");
 }
 
 /// The same database for another user.
 pub(super) fn as_role(database: &Database, name: &str) -> DatabaseUrl {
     let url = database.url();
-    let (_, place) = url.rsplit_once('@').expect("a URL with a user");
-    let url = format!("postgres://{name}@{place}");
+    let (_, host_and_path) = url.rsplit_once('@').expect("a URL with a user");
+    let url = format!("postgres://{name}@{host_and_path}");
     url.parse().expect("a valid URL")
 }

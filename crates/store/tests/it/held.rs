@@ -12,13 +12,13 @@ use super::sample::{accept, message};
 use super::steps::{claim, due_at, first_result, held, join, past, settle, taken};
 
 on_both_stores!(
-    what_a_node_holds_is_listed_page_by_page,
-    what_became_due_a_moment_ago_is_not_listed,
-    what_is_released_can_be_claimed_by_any_node,
-    only_the_very_claim_that_is_named_is_released,
+    held_messages_are_listed_page_by_page,
+    recently_due_messages_are_not_listed,
+    a_released_message_can_be_claimed_by_any_node,
+    only_the_given_claim_is_released,
 );
 
-/// All that is due counts.
+/// No minimum age.
 const AT_ONCE: SignedDuration = SignedDuration::ZERO;
 
 async fn list(store: &Arc<dyn Store>, node: NodeId) -> Vec<ClaimedRow> {
@@ -45,7 +45,7 @@ fn in_lane(id: u64, priority: Priority, second: i64) -> Submission {
     }
 }
 
-async fn what_a_node_holds_is_listed_page_by_page(store: Arc<dyn Store>) {
+async fn held_messages_are_listed_page_by_page(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let batch = vec![
         in_lane(1, Priority::Low, 1),
@@ -58,7 +58,11 @@ async fn what_a_node_holds_is_listed_page_by_page(store: Arc<dyn Store>) {
     accept(&store, batch).await;
     let claimed: Vec<_> = claim(&store, node).await.iter().map(row).collect();
     accept(&store, vec![held(7, other), due_at(8, past(3))]).await;
-    assert_eq!(list(&store, node).await, claimed, "its own, in order");
+    assert_eq!(
+        list(&store, node).await,
+        claimed,
+        "its own messages, in order"
+    );
     for size in 1..=7 {
         let mut pages = Vec::new();
         loop {
@@ -75,7 +79,7 @@ async fn what_a_node_holds_is_listed_page_by_page(store: Arc<dyn Store>) {
     }
 }
 
-async fn what_became_due_a_moment_ago_is_not_listed(store: Arc<dyn Store>) {
+async fn recently_due_messages_are_not_listed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let now = store.now().await.expect("answers");
     let fresh = Submission {
@@ -87,10 +91,10 @@ async fn what_became_due_a_moment_ago_is_not_listed(store: Arc<dyn Store>) {
     let listed = store.list_held(node, hour, None, 100).await;
     let listed = listed.expect("answers").into_iter().map(|row| row.id);
     assert_eq!(listed.collect::<Vec<_>>(), [message(2)]);
-    assert_eq!(list(&store, node).await.len(), 2, "due all the same");
+    assert_eq!(list(&store, node).await.len(), 2, "both are due");
 }
 
-async fn what_is_released_can_be_claimed_by_any_node(store: Arc<dyn Store>) {
+async fn a_released_message_can_be_claimed_by_any_node(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let rows = list(&store, node).await;
@@ -99,7 +103,11 @@ async fn what_is_released_can_be_claimed_by_any_node(store: Arc<dyn Store>) {
         [1, 2]
     );
     assert_eq!(release(&store, node, &rows[..1]).await, 1);
-    assert_eq!(release(&store, node, &rows[..1]).await, 0, "once");
+    assert_eq!(
+        release(&store, node, &rows[..1]).await,
+        0,
+        "released before"
+    );
     let claimed = claim(&store, other).await;
     let expected = ClaimedRow {
         claim: Claim {
@@ -109,13 +117,17 @@ async fn what_is_released_can_be_claimed_by_any_node(store: Arc<dyn Store>) {
         ..rows[0]
     };
     assert_eq!(claimed.iter().map(row).collect::<Vec<_>>(), [expected]);
-    assert_eq!(release(&store, node, &rows[..1]).await, 0, "another's now");
+    assert_eq!(
+        release(&store, node, &rows[..1]).await,
+        0,
+        "claimed by another node"
+    );
     assert_eq!(list(&store, node).await, rows[1..]);
     let late = settle(&store, node, vec![first_result(1, taken(&["a"]))]).await;
     assert_eq!(late, [Settled::Stale]);
 }
 
-async fn only_the_very_claim_that_is_named_is_released(store: Arc<dyn Store>) {
+async fn only_the_given_claim_is_released(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     accept(&store, vec![held(1, node)]).await;
     let right = list(&store, node).await[0];
@@ -140,10 +152,14 @@ async fn only_the_very_claim_that_is_named_is_released(store: Arc<dyn Store>) {
         }),
     ];
     assert_eq!(release(&store, node, &wrong).await, 0);
-    assert_eq!(release(&store, other, &[right]).await, 0, "not its own");
+    assert_eq!(
+        release(&store, other, &[right]).await,
+        0,
+        "held by another node"
+    );
     assert_eq!(list(&store, node).await, [right]);
     let settled = settle(&store, node, vec![first_result(1, taken(&["a"]))]).await;
     assert_eq!(settled, [Settled::Stored]);
-    assert_eq!(release(&store, node, &[right]).await, 0, "settled since");
+    assert_eq!(release(&store, node, &[right]).await, 0, "settled already");
     assert_eq!(release(&store, node, &[]).await, 0);
 }

@@ -12,24 +12,24 @@ use domain::{AccountId, CallbackId, Channel, Code, MessageId, Msisdn, Originator
 
 use super::sample::{accept, account, at, message};
 use super::steps::{
-    ABSENT, attempt, claim, deliver, due, due_at, first_result, future, held, join, past, receipt,
-    replay_all, report, result, send, settle, settle_callback, taken, tried, url,
+    ABSENT, attempt, attempted, claim, deliver, due, due_at, first_result, future, held, join,
+    past, receipt, replay_all, report, result, send, settle, settle_callback, taken, url,
 };
 
 on_both_stores!(
-    messages_are_found_by_whatever_is_known_of_them,
-    messages_of_a_time_are_found_in_spite_of_some_disorder,
-    a_look_without_a_match_comes_to_an_end,
-    states_are_told_apart,
-    a_story_tells_the_whole_way,
-    a_story_knows_the_next_try,
-    the_story_of_another_account_is_not_told,
+    messages_are_found_by_every_condition,
+    messages_are_found_by_time_despite_disorder,
+    a_search_without_a_match_ends,
+    messages_are_found_by_state,
+    a_detail_shows_parts_and_callbacks,
+    a_detail_shows_the_next_attempt,
+    the_detail_of_another_account_is_hidden,
     callbacks_are_found_by_account_and_state,
-    replaying_keeps_to_the_account,
+    a_replay_is_limited_to_its_account,
 );
 
-/// IDs with small gaps, over several segments of either store, and behind a gap that no walk by segments would cross; then
-/// those of three days, as `PostgreSQL` gives them.
+/// IDs with small gaps, over several segments of either store; IDs after a gap that is too large to search segment by
+/// segment; and IDs of three days, as `PostgreSQL` assigns them.
 fn some_ids() -> Vec<u64> {
     let near = (0..3_000_u64).map(|n| 1 + n * 2 + n % 7 / 6);
     let far = (0..40).map(|n| 1_000_000_000 + n);
@@ -41,15 +41,15 @@ fn number(n: u64) -> Msisdn {
     Msisdn::parse(&format!("+3712000000{}", n % 7)).expect("a number")
 }
 
-/// What the test knows of a message.
-struct Known {
+/// A stored message.
+struct Sample {
     id: u64,
     owner: AccountId,
     submission: Submission,
 }
 
-/// Three accounts, of which the third has hardly anything, seven numbers, two senders, two channels.
-async fn fill(store: &Arc<dyn Store>) -> Vec<Known> {
+/// Messages of three accounts, the third with very few, to seven numbers, from two senders, on two channels.
+async fn fill(store: &Arc<dyn Store>) -> Vec<Sample> {
     let mut known = Vec::new();
     for (n, id) in (0_u64..).zip(some_ids()) {
         let owner = account(if n % 1_500 == 0 { 3 } else { 1 + n % 2 });
@@ -60,7 +60,7 @@ async fn fill(store: &Arc<dyn Store>) -> Vec<Known> {
         submission.from = Some(Originator::parse(from).expect("a name"));
         submission.channel = [Channel::Sms, Channel::Viber][usize::from(n % 11 == 0)];
         submission.accepted_at = at(i64::try_from(n).expect("small"));
-        known.push(Known {
+        known.push(Sample {
             id,
             owner,
             submission,
@@ -74,45 +74,45 @@ async fn fill(store: &Arc<dyn Store>) -> Vec<Known> {
     known
 }
 
-/// Looks until there is nothing older.
-async fn look_on(
+/// Reads all pages.
+async fn search_all(
     store: &Arc<dyn Store>,
     filter: &MessageFilter,
     limit: u32,
 ) -> Vec<MessageSummary> {
     let (mut before, mut rows) = (None, Vec::new());
     for _ in 0..5_000 {
-        let look = Cursor { before, limit };
-        let found = store.look_for_messages(filter, look).await;
+        let cursor = Cursor { before, limit };
+        let found = store.search_messages(filter, cursor).await;
         let found: Page<_, MessageId> = found.expect("the store answers");
         assert!(found.rows.len() <= limit as usize);
         rows.extend(found.rows);
-        assert!(found.next < before || before.is_none(), "it gets on");
+        assert!(found.next < before || before.is_none(), "no progress");
         before = found.next;
         if before.is_none() {
             return rows;
         }
     }
-    panic!("the looking does not end");
+    panic!("the search does not end");
 }
 
-async fn messages_are_found_by_whatever_is_known_of_them(store: Arc<dyn Store>) {
+async fn messages_are_found_by_every_condition(store: Arc<dyn Store>) {
     let known = fill(&store).await;
     let all = MessageFilter::default();
-    let of = |n| MessageFilter {
+    let of_account = |n| MessageFilter {
         account: Some(account(n)),
         ..MessageFilter::default()
     };
     let cases: Vec<(&str, MessageFilter)> = vec![
         ("everything", all.clone()),
-        ("an account", of(1)),
-        ("an account with little", of(3)),
-        ("an account with nothing", of(4)),
+        ("an account", of_account(1)),
+        ("an account with few messages", of_account(3)),
+        ("an account without messages", of_account(4)),
         (
             "an account and a number",
             MessageFilter {
                 to: Some(number(3)),
-                ..of(2)
+                ..of_account(2)
             },
         ),
         (
@@ -126,7 +126,7 @@ async fn messages_are_found_by_whatever_is_known_of_them(store: Arc<dyn Store>) 
             "a sender that is a number",
             MessageFilter {
                 from: Some("+37120000009".to_owned()),
-                ..of(1)
+                ..of_account(1)
             },
         ),
         (
@@ -142,7 +142,7 @@ async fn messages_are_found_by_whatever_is_known_of_them(store: Arc<dyn Store>) 
             MessageFilter {
                 since: Some(at(100)),
                 until: Some(at(160)),
-                ..of(2)
+                ..of_account(2)
             },
         ),
         (
@@ -150,12 +150,12 @@ async fn messages_are_found_by_whatever_is_known_of_them(store: Arc<dyn Store>) 
             MessageFilter {
                 to: Some(number(2)),
                 until: Some(at(900)),
-                ..of(1)
+                ..of_account(1)
             },
         ),
     ];
     for (name, filter) in cases {
-        let fits = |known: &&Known| {
+        let matches_filter = |known: &&Sample| {
             let submission = &known.submission;
             let to = submission.recipients[0].to;
             let shown = submission.from.as_ref().map(Originator::to_string);
@@ -166,15 +166,19 @@ async fn messages_are_found_by_whatever_is_known_of_them(store: Arc<dyn Store>) 
                 && filter.since.is_none_or(|it| submission.accepted_at >= it)
                 && filter.until.is_none_or(|it| submission.accepted_at < it)
         };
-        let expected: Vec<u64> = known.iter().filter(fits).map(|known| known.id).collect();
-        let found = look_on(&store, &filter, 97).await;
+        let expected: Vec<u64> = known
+            .iter()
+            .filter(matches_filter)
+            .map(|known| known.id)
+            .collect();
+        let found = search_all(&store, &filter, 97).await;
         let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
         assert_eq!(found, expected, "{name}");
     }
 }
 
-/// Two nodes that reserved their IDs at the same time, one of which is slow to use them.
-async fn messages_of_a_time_are_found_in_spite_of_some_disorder(store: Arc<dyn Store>) {
+/// Two nodes reserve their IDs at the same time, and one of them uses them late.
+async fn messages_are_found_by_time_despite_disorder(store: Arc<dyn Store>) {
     const DAYS: i64 = 40;
     let accepted = |day: i64, slow: bool| at(day * 86_400 + i64::from(slow) * 3_300);
     let mut known = Vec::new();
@@ -197,34 +201,38 @@ async fn messages_of_a_time_are_found_in_spite_of_some_disorder(store: Arc<dyn S
                 until: Some(until),
                 ..MessageFilter::default()
             };
-            let fits = |(_, at): &&(u64, domain::Timestamp)| since <= *at && *at < until;
-            let expected: Vec<u64> = known.iter().filter(fits).map(|(id, _)| *id).collect();
-            let found = look_on(&store, &filter, 7).await;
+            let matches_filter = |(_, at): &&(u64, domain::Timestamp)| since <= *at && *at < until;
+            let expected: Vec<u64> = known
+                .iter()
+                .filter(matches_filter)
+                .map(|(id, _)| *id)
+                .collect();
+            let found = search_all(&store, &filter, 7).await;
             let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
             assert_eq!(found, expected, "{since} to {until}");
         }
     }
 }
 
-async fn a_look_without_a_match_comes_to_an_end(store: Arc<dyn Store>) {
+async fn a_search_without_a_match_ends(store: Arc<dyn Store>) {
     fill(&store).await;
     let nobody = MessageFilter {
         account: Some(account(1)),
         from: Some("Nobody".to_owned()),
         ..MessageFilter::default()
     };
-    assert_eq!(look_on(&store, &nobody, 50).await, []);
+    assert_eq!(search_all(&store, &nobody, 50).await, []);
     let empty = Cursor {
         before: Some(message(1)),
         limit: 50,
     };
     let all = MessageFilter::default();
-    let found = store.look_for_messages(&all, empty).await;
+    let found = store.search_messages(&all, empty).await;
     let found = found.expect("answers");
     assert_eq!((found.rows, found.next), (Vec::new(), None));
 }
 
-async fn states_are_told_apart(store: Arc<dyn Store>) {
+async fn messages_are_found_by_state(store: Arc<dyn Store>) {
     let node = join(&store).await;
     deliver(&store, node, 1).await;
     send(&store, node, 2, &["two"]).await;
@@ -260,7 +268,7 @@ async fn states_are_told_apart(store: Arc<dyn Store>) {
         (StateName::Cancelled, 6),
     ];
     for (state, id) in expected {
-        let found = look_on(&store, &in_state(state), 2).await;
+        let found = search_all(&store, &in_state(state), 2).await;
         let found: Vec<_> = found
             .iter()
             .map(|row| (row.id.get(), row.state.name()))
@@ -272,13 +280,13 @@ async fn states_are_told_apart(store: Arc<dyn Store>) {
             error: Some(code),
             ..MessageFilter::default()
         };
-        let found = look_on(&store, &filter, 2).await;
+        let found = search_all(&store, &filter, 2).await;
         let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
         assert_eq!(found, [id], "{code}");
     }
 }
 
-async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
+async fn a_detail_shows_parts_and_callbacks(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let long = Submission {
         shape: domain::message::text::Shape {
@@ -289,9 +297,9 @@ async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
     };
     accept(&store, vec![long]).await;
     settle(&store, node, vec![first_result(1, taken(&["a", "b"]))]).await;
-    let told = tell(&store, 1).await;
-    assert_eq!(told.summary.state.name(), "sent");
-    assert_eq!((told.attempts, told.due_at), (Some(1), None));
+    let detail = find_detail(&store, 1).await;
+    assert_eq!(detail.summary.state.name(), "sent");
+    assert_eq!((detail.attempts, detail.due_at), (Some(1), None));
 
     let first = vec![receipt("a", Outcome::Delivered)];
     report(&store, node, first).await;
@@ -300,33 +308,35 @@ async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
         panic!("{ended:?}")
     };
     let callback = ended.callback.as_ref().expect("it is held");
-    let again = tried(callback, CallbackNext::Later(past(5)), 3);
+    let again = attempted(callback, CallbackNext::Later(past(5)), 3);
     assert!(settle_callback(&store, node, again).await);
 
-    let told = tell(&store, 1).await;
-    let parts: Vec<_> = told
+    let detail = find_detail(&store, 1).await;
+    let parts: Vec<_> = detail
         .parts
         .iter()
         .map(|part| (part.part, part.reference.as_str(), part.outcome))
         .collect();
     let expected = [(1, "a", Some(Outcome::Delivered)), (2, "b", Some(ABSENT))];
     assert_eq!(parts, expected);
-    assert!(told.parts.iter().all(|part| part.carrier == "alpha"));
-    assert_eq!(told.shape.parts, 2);
-    assert_eq!((told.attempts, told.due_at), (None, None));
-    let [(record, tries)] = &told.callbacks[..] else {
-        panic!("{:?}", told.callbacks)
+    assert!(detail.parts.iter().all(|part| part.carrier == "alpha"));
+    assert_eq!(detail.shape.parts, 2);
+    assert_eq!((detail.attempts, detail.due_at), (None, None));
+    let [(record, attempts)] = &detail.callbacks[..] else {
+        panic!("{:?}", detail.callbacks)
     };
     assert_eq!(record.about, CallbackSubject::Message(message(1)));
-    assert_eq!(tries[..], [attempt(3)]);
+    assert_eq!(attempts[..], [attempt(3)]);
 }
 
-async fn tell(store: &Arc<dyn Store>, id: u64) -> domain::ports::MessageDetail {
-    let told = store.find_story(Some(account(1)), message(id)).await;
-    told.expect("answers").expect("it is there")
+async fn find_detail(store: &Arc<dyn Store>, id: u64) -> domain::ports::MessageDetail {
+    let detail = store
+        .find_message_detail(Some(account(1)), message(id))
+        .await;
+    detail.expect("answers").expect("it is there")
 }
 
-async fn a_story_knows_the_next_try(store: Arc<dyn Store>) {
+async fn a_detail_shows_the_next_attempt(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![due(1), due_at(2, future(7)), held(3, node)]).await;
     let claimed = claim(&store, node).await;
@@ -340,24 +350,26 @@ async fn a_story_knows_the_next_try(store: Arc<dyn Store>) {
         (2, 0, Some(future(7))),
         (3, 1, None),
     ] {
-        let told = tell(&store, id).await;
+        let detail = find_detail(&store, id).await;
         assert_eq!(
-            (told.attempts, told.due_at),
+            (detail.attempts, detail.due_at),
             (Some(attempts), due_at),
             "{id}"
         );
     }
 }
 
-async fn the_story_of_another_account_is_not_told(store: Arc<dyn Store>) {
+async fn the_detail_of_another_account_is_hidden(store: Arc<dyn Store>) {
     accept(&store, vec![due(1)]).await;
-    let stranger = store.find_story(Some(account(2)), message(1)).await;
+    let stranger = store
+        .find_message_detail(Some(account(2)), message(1))
+        .await;
     assert_eq!(stranger.expect("answers"), None);
-    let operator = store.find_story(None, message(1)).await;
+    let operator = store.find_message_detail(None, message(1)).await;
     assert!(operator.expect("answers").is_some());
 }
 
-/// Delivers a message of an account, whose report is then tried once.
+/// Delivers a message of an account, and settles one attempt of its report.
 async fn reported(store: &Arc<dyn Store>, owner: u64, id: u64, next: CallbackNext) -> CallbackId {
     let node = join(store).await;
     let one = Submission {
@@ -374,7 +386,7 @@ async fn reported(store: &Arc<dyn Store>, owner: u64, id: u64, next: CallbackNex
         panic!("{ended:?}")
     };
     let callback = ended.callback.as_ref().expect("it is held");
-    assert!(settle_callback(store, node, tried(callback, next, 3)).await);
+    assert!(settle_callback(store, node, attempted(callback, next, 3)).await);
     callback.id
 }
 
@@ -400,14 +412,18 @@ async fn callbacks_are_found_by_account_and_state(store: Arc<dyn Store>) {
             with_done,
             ..CallbackFilter::default()
         };
-        let fits = |(id, _): &&(u64, CallbackId)| {
+        let matches_filter = |(id, _): &&(u64, CallbackId)| {
             owner.is_none_or(|owner| 1 + *id % 2 == owner) && (with_done || id % 3 != 0)
         };
-        let expected: Vec<CallbackId> = ids.iter().filter(fits).map(|(_, id)| *id).collect();
+        let expected: Vec<CallbackId> = ids
+            .iter()
+            .filter(matches_filter)
+            .map(|(_, id)| *id)
+            .collect();
         let (mut before, mut found) = (None, Vec::new());
         loop {
-            let look = Cursor { before, limit: 2 };
-            let step = store.look_for_callbacks(&filter, look).await;
+            let cursor = Cursor { before, limit: 2 };
+            let step = store.search_callbacks(&filter, cursor).await;
             let step = step.expect("the store answers");
             found.extend(step.rows.iter().map(|record| record.id));
             before = step.next;
@@ -419,7 +435,7 @@ async fn callbacks_are_found_by_account_and_state(store: Arc<dyn Store>) {
     }
 }
 
-async fn replaying_keeps_to_the_account(store: Arc<dyn Store>) {
+async fn a_replay_is_limited_to_its_account(store: Arc<dyn Store>) {
     let mine = reported(&store, 1, 1, CallbackNext::Parked).await;
     let theirs = reported(&store, 2, 2, CallbackNext::Parked).await;
     let only = |account_number, id| CallbackFilter {

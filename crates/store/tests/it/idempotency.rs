@@ -12,10 +12,10 @@ on_both_stores!(
     a_key_replays_its_answer_or_conflicts,
     a_key_belongs_to_its_account,
     an_expired_key_counts_as_absent,
-    two_uses_in_one_batch,
+    a_key_used_twice_in_one_batch,
     keyed_and_plain_submissions_mix,
-    of_many_uses_at_once_one_is_stored,
-    batches_that_share_keys_in_any_order_all_end,
+    one_of_many_concurrent_uses_is_stored,
+    batches_that_share_keys_do_not_deadlock,
     expired_keys_are_pruned_up_to_the_limit,
 );
 
@@ -48,12 +48,12 @@ async fn a_key_replays_its_answer_or_conflicts(store: Arc<dyn Store>) {
         );
         assert!(!is_stored(&store, &repeated).await, "{name}");
     }
-    let kept = StoredAnswer {
+    let stored = StoredAnswer {
         body: [7; 32],
         receipt: first.receipt(),
     };
     for (name, owner, key, second, expected) in [
-        ("within its lifetime", 1, 7, 99, Some(kept)),
+        ("within its lifetime", 1, 7, 99, Some(stored)),
         ("at its end", 1, 7, 100, None),
         ("another account's", 2, 7, 0, None),
         ("unknown", 1, 8, 0, None),
@@ -94,12 +94,12 @@ async fn an_expired_key_counts_as_absent(store: Arc<dyn Store>) {
         accept(&store, vec![later.clone()]).await,
         [Accepted::Stored]
     );
-    let kept = store
+    let stored = store
         .find_answer(account(1), &[7; 32], at(150))
         .await
         .expect("answers");
     assert_eq!(
-        kept,
+        stored,
         Some(StoredAnswer {
             body: [8; 32],
             receipt: later.receipt()
@@ -107,7 +107,7 @@ async fn an_expired_key_counts_as_absent(store: Arc<dyn Store>) {
     );
 }
 
-async fn two_uses_in_one_batch(store: Arc<dyn Store>) {
+async fn a_key_used_twice_in_one_batch(store: Arc<dyn Store>) {
     let batch = vec![
         keyed(1, 7, 7),
         keyed(11, 7, 7),
@@ -162,7 +162,7 @@ async fn keyed_and_plain_submissions_mix(store: Arc<dyn Store>) {
     }
 }
 
-async fn of_many_uses_at_once_one_is_stored(store: Arc<dyn Store>) {
+async fn one_of_many_concurrent_uses_is_stored(store: Arc<dyn Store>) {
     let mut tasks = JoinSet::new();
     for n in 0..50 {
         let store = Arc::clone(&store);
@@ -189,7 +189,7 @@ async fn of_many_uses_at_once_one_is_stored(store: Arc<dyn Store>) {
     }
 }
 
-async fn batches_that_share_keys_in_any_order_all_end(store: Arc<dyn Store>) {
+async fn batches_that_share_keys_do_not_deadlock(store: Arc<dyn Store>) {
     let mut tasks = JoinSet::new();
     for n in 0..20_u64 {
         let store = Arc::clone(&store);
@@ -222,10 +222,10 @@ async fn expired_keys_are_pruned_up_to_the_limit(store: Arc<dyn Store>) {
     };
     accept(&store, (0..5).map(with_key).collect()).await;
     for (name, second, limit, expected) in [
-        ("none is over", 99, 10, 0),
-        ("the first is", 100, 10, 1),
-        ("not more than asked for", 103, 2, 2),
-        ("the rest of those", 103, 2, 1),
+        ("none has expired", 99, 10, 0),
+        ("the first has", 100, 10, 1),
+        ("up to the limit", 103, 2, 2),
+        ("the last of those", 103, 2, 1),
         ("nothing left", 103, 2, 0),
     ] {
         assert_eq!(

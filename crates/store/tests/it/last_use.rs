@@ -4,17 +4,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use domain::access::token::SEED_BYTES;
-use domain::clock::SystemClock;
 use domain::ports::Store;
 use domain::{Permission, TokenSecret};
 use engine::Gate;
-use testkit::PATIENCE;
+use engine::clock::SystemClock;
+use testkit::TEST_TIMEOUT;
 
 use super::sample::{create_account, new_token};
 
 on_both_stores!(
-    a_use_is_written_down_when_the_gate_closes,
-    what_was_used_before_a_change_is_not_forgotten,
+    a_use_is_stored_when_the_gate_stops,
+    a_use_before_a_change_is_stored,
 );
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -48,25 +48,28 @@ async fn used(store: &Arc<dyn Store>) -> Vec<bool> {
         .collect()
 }
 
-async fn a_use_is_written_down_when_the_gate_closes(store: Arc<dyn Store>) {
+async fn a_use_is_stored_when_the_gate_stops(store: Arc<dyn Store>) {
     let (gate, [sender, other]) = two_tokens(&store).await;
     assert!(is_admitted(&gate, &sender).await);
-    assert!(!is_admitted(&gate, &other).await, "it opens nothing");
+    assert!(!is_admitted(&gate, &other).await, "it has no permission");
     assert_eq!(used(&store).await, [false, false]);
     gate.stop().await;
     assert_eq!(used(&store).await, [true, false]);
 }
 
-async fn what_was_used_before_a_change_is_not_forgotten(store: Arc<dyn Store>) {
+async fn a_use_before_a_change_is_stored(store: Arc<dyn Store>) {
     let (gate, [sender, _]) = two_tokens(&store).await;
     assert!(is_admitted(&gate, &sender).await);
-    assert!(is_admitted(&gate, &sender).await, "now from memory");
+    assert!(is_admitted(&gate, &sender).await, "from the cache");
     let suspended = store.set_suspended("acme", true).await;
     assert!(suspended.expect("answers"));
-    // Once the gate refuses, it has forgotten what it knew.
-    let deadline = std::time::Instant::now() + PATIENCE;
+    // Once the gate refuses the token, it has emptied its cache.
+    let deadline = std::time::Instant::now() + TEST_TIMEOUT;
     while is_admitted(&gate, &sender).await {
-        assert!(std::time::Instant::now() < deadline, "it hears of it");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the gate never refuses"
+        );
         tokio::task::yield_now().await;
     }
     gate.stop().await;

@@ -19,9 +19,9 @@ use super::steps::{
 on_both_stores!(
     a_lookup_is_answered_and_read_back,
     a_lookup_without_an_answer_is_refunded,
-    what_is_scheduled_lists_sms_alone,
+    the_scheduled_list_shows_only_sms,
     a_delivered_message_is_seen_once,
-    what_was_not_delivered_is_not_seen,
+    an_undelivered_message_is_not_seen,
 );
 
 /// A lookup that the node holds.
@@ -76,7 +76,7 @@ async fn a_lookup_is_answered_and_read_back(store: Arc<dyn Store>) {
     };
     let result = super::steps::result(&queued, answered(1, &found));
     let Settled::Ended(ended) = settle(&store, node, vec![result]).await.remove(0) else {
-        panic!("it ended");
+        panic!("it did not end");
     };
     let callback = ended.callback.expect("it is held");
     assert_eq!(
@@ -113,7 +113,7 @@ async fn a_lookup_without_an_answer_is_refunded(store: Arc<dyn Store>) {
         spent += if is_refunded { 0 } else { 500 };
         assert_eq!(balance(&store, acme).await, start - spent, "{code}");
     }
-    // The same code about a message is a network's report, and stays charged.
+    // A message with the same code was handled by the network, so it is not refunded.
     accept(&store, vec![priced(held(9, node), acme, 500)]).await;
     let timeout = Outcome::Failed(Code::HLR_TIMEOUT);
     settle(&store, node, vec![first_result(9, taken(&["nine"]))]).await;
@@ -122,7 +122,7 @@ async fn a_lookup_without_an_answer_is_refunded(store: Arc<dyn Store>) {
     assert_balanced(&store).await;
 }
 
-async fn what_is_scheduled_lists_sms_alone(store: Arc<dyn Store>) {
+async fn the_scheduled_list_shows_only_sms(store: Arc<dyn Store>) {
     let viber = Submission {
         channel: Channel::Viber,
         ..scheduled(2, 500)
@@ -143,7 +143,7 @@ async fn what_is_scheduled_lists_sms_alone(store: Arc<dyn Store>) {
     assert_eq!(found.map(|record| record.channel), Some(Channel::Viber));
 }
 
-fn of(reference: &str) -> CarrierRef {
+fn carrier_ref(reference: &str) -> CarrierRef {
     CarrierRef {
         carrier: "alpha".to_owned(),
         reference: reference.to_owned(),
@@ -155,13 +155,13 @@ async fn a_delivered_message_is_seen_once(store: Arc<dyn Store>) {
     deliver(&store, node, 1).await;
     assert!(
         store
-            .mark_seen(&of("ref-1"), past(9))
+            .mark_seen(&carrier_ref("ref-1"), past(9))
             .await
             .expect("answers")
     );
     assert!(
         !store
-            .mark_seen(&of("ref-1"), past(9))
+            .mark_seen(&carrier_ref("ref-1"), past(9))
             .await
             .expect("answers"),
         "once"
@@ -171,7 +171,7 @@ async fn a_delivered_message_is_seen_once(store: Arc<dyn Store>) {
     assert_eq!(claimed[0].payload, r#"{"id":"1","status":3,"error":0}"#);
 }
 
-async fn what_was_not_delivered_is_not_seen(store: Arc<dyn Store>) {
+async fn an_undelivered_message_is_not_seen(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["out"]).await;
     send(&store, node, 2, &["lost"]).await;
@@ -179,7 +179,7 @@ async fn what_was_not_delivered_is_not_seen(store: Arc<dyn Store>) {
     for reference in ["out", "lost", "unknown"] {
         assert!(
             !store
-                .mark_seen(&of(reference), past(9))
+                .mark_seen(&carrier_ref(reference), past(9))
                 .await
                 .expect("answers"),
             "{reference}"

@@ -7,22 +7,22 @@ use domain::ports::{Invitation, Joining, PersonChanged, Purpose, Store};
 use domain::{AccountId, PersonId, Role};
 
 use super::oauth::{approve_as, opens, redeem};
-use super::people::{accept, credentials, email, invite, join, member, whose};
+use super::people::{accept, credentials, email, find_signed_in, invite, join, member};
 use super::sample::{at, create_account, hash};
 use super::sign_in::session;
 
 on_both_stores!(
     two_accounts_invite_the_same_address,
-    an_invitation_gives_a_further_account_to_its_person_alone,
-    a_session_goes_on_with_another_account,
-    an_admin_changes_what_somebody_may_do_in_one_account,
-    an_account_is_left_with_its_sessions_and_grants,
-    whoever_leaves_their_last_account_is_gone,
-    an_operator_stays_one_everywhere,
-    joining_ends_links_for_a_new_password,
+    an_invitation_adds_an_account_only_for_its_person,
+    a_session_switches_to_another_account,
+    a_role_is_changed_in_one_account,
+    leaving_an_account_ends_its_sessions_and_grants,
+    leaving_the_last_account_deletes_the_person,
+    an_operator_stays_an_operator_in_every_account,
+    joining_invalidates_password_links,
 );
 
-/// Accepts the invitation `link` with the session `session`, which goes on as `renewed`.
+/// Accepts the invitation `link` with the session `session`, whose secret becomes `renewed`.
 async fn join_by(
     store: &Arc<dyn Store>,
     person: PersonId,
@@ -40,9 +40,9 @@ async fn join_by(
     store.join_account(&joining).await.expect("answers")
 }
 
-/// Two accounts, and somebody who belongs to the first as a member and to the second as an admin. Their session is
-/// `NAME there`, in the second.
-async fn of_both(store: &Arc<dyn Store>, name: &str) -> (AccountId, AccountId, PersonId) {
+/// Two accounts, and a person who is a member of the first and an admin of the second. The session `NAME there` is in
+/// the second.
+async fn member_of_both(store: &Arc<dyn Store>, name: &str) -> (AccountId, AccountId, PersonId) {
     let address = format!("{name}@example.com");
     let acme = create_account(store, &format!("acme of {name}")).await;
     let other = create_account(store, &format!("other of {name}")).await;
@@ -55,8 +55,11 @@ async fn of_both(store: &Arc<dyn Store>, name: &str) -> (AccountId, AccountId, P
 }
 
 /// The account and the role of a session.
-async fn place(store: &Arc<dyn Store>, secret: &str) -> Option<(Option<AccountId>, Role)> {
-    let signed_in = whose(store, secret).await?;
+async fn account_and_role(
+    store: &Arc<dyn Store>,
+    secret: &str,
+) -> Option<(Option<AccountId>, Role)> {
+    let signed_in = find_signed_in(store, secret).await?;
     Some((signed_in.account(), signed_in.role()))
 }
 
@@ -100,20 +103,20 @@ async fn two_accounts_invite_the_same_address(store: Arc<dyn Store>) {
     assert_eq!(
         left,
         [Some(acme)],
-        "one account's is the other's no business"
+        "the invitation of the other account is unchanged"
     );
 }
 
-async fn an_invitation_gives_a_further_account_to_its_person_alone(store: Arc<dyn Store>) {
-    let (acme, other, ann) = of_both(&store, "ann").await;
+async fn an_invitation_adds_an_account_only_for_its_person(store: Arc<dyn Store>) {
+    let (acme, other, ann) = member_of_both(&store, "ann").await;
     let bob = member(&store, "bob@example.com", acme).await;
     assert_eq!(
-        place(&store, "ann@example.com").await,
+        account_and_role(&store, "ann@example.com").await,
         None,
         "the session has another secret"
     );
     assert_eq!(
-        place(&store, "ann there").await,
+        account_and_role(&store, "ann there").await,
         Some((Some(other), Role::Admin))
     );
     let further = Membership {
@@ -129,11 +132,11 @@ async fn an_invitation_gives_a_further_account_to_its_person_alone(store: Arc<dy
         [(ann, Role::Member), (bob, Role::Member)]
     );
     assert_eq!(list(&store, other).await, [(ann, Role::Admin)]);
-    let kept = credentials(&store, "ann@example.com").await.expect("ann");
+    let ann_now = credentials(&store, "ann@example.com").await.expect("ann");
     assert_eq!(
-        kept.person.account,
+        ann_now.person.account,
         Some(acme),
-        "she sees the first one first"
+        "the first account stays the main one"
     );
 
     assert!(
@@ -148,32 +151,32 @@ async fn an_invitation_gives_a_further_account_to_its_person_alone(store: Arc<dy
     .await;
     assert!(
         !join_by(&store, bob, "cid", "bob@example.com", "x").await,
-        "for another"
+        "the link is for somebody else"
     );
     assert_eq!(list(&store, other).await, [(ann, Role::Admin)]);
     assert!(
         accept(&store, "cid", "kept").await.is_some(),
-        "it is still good"
+        "the link is still valid"
     );
 }
 
-async fn a_session_goes_on_with_another_account(store: Arc<dyn Store>) {
-    let (acme, other, ann) = of_both(&store, "ann").await;
+async fn a_session_switches_to_another_account(store: Arc<dyn Store>) {
+    let (acme, other, ann) = member_of_both(&store, "ann").await;
     let third = create_account(&store, "third").await;
     assert!(
         !switch(&store, "ann there", "x", third).await,
-        "none of hers"
+        "not her account"
     );
     assert!(!switch(&store, "nobody", "x", acme).await, "no session");
     assert!(switch(&store, "ann there", "back", acme).await);
-    assert_eq!(place(&store, "ann there").await, None);
+    assert_eq!(account_and_role(&store, "ann there").await, None);
     assert_eq!(
-        place(&store, "back").await,
+        account_and_role(&store, "back").await,
         Some((Some(acme), Role::Member))
     );
     assert!(switch(&store, "back", "again", other).await);
     assert_eq!(
-        place(&store, "again").await,
+        account_and_role(&store, "again").await,
         Some((Some(other), Role::Admin))
     );
 
@@ -187,79 +190,86 @@ async fn a_session_goes_on_with_another_account(store: Arc<dyn Store>) {
     assert_eq!(
         first.seen_at,
         Some(at(1)),
-        "the first account is told nothing of it"
+        "the time in the first account is unchanged"
     );
 }
 
-async fn an_admin_changes_what_somebody_may_do_in_one_account(store: Arc<dyn Store>) {
-    let (acme, other, ann) = of_both(&store, "ann").await;
+async fn a_role_is_changed_in_one_account(store: Arc<dyn Store>) {
+    let (acme, other, ann) = member_of_both(&store, "ann").await;
     let third = create_account(&store, "third").await;
     for (account, role, expected) in [
         (acme, Role::Admin, PersonChanged::Done),
         (other, Role::Member, PersonChanged::Done),
         (third, Role::Admin, PersonChanged::Unknown),
     ] {
-        let changed = store.set_role_in(ann, account, role).await;
+        let changed = store.set_account_role(ann, account, role).await;
         assert_eq!(changed.expect("answers"), expected);
     }
     assert_eq!(list(&store, acme).await, [(ann, Role::Admin)]);
     assert_eq!(list(&store, other).await, [(ann, Role::Member)]);
     assert_eq!(
-        place(&store, "ann there").await,
+        account_and_role(&store, "ann there").await,
         Some((Some(other), Role::Member))
     );
 }
 
-async fn an_account_is_left_with_its_sessions_and_grants(store: Arc<dyn Store>) {
-    for (name, lost_first) in [("ann", false), ("bob", true)] {
-        let (acme, other, person) = of_both(&store, name).await;
+async fn leaving_an_account_ends_its_sessions_and_grants(store: Arc<dyn Store>) {
+    for (name, leaves_first) in [("ann", false), ("bob", true)] {
+        let (acme, other, person) = member_of_both(&store, name).await;
         let (here, there) = (format!("{name} here"), format!("{name} there"));
         let opened = store.open_session(person, &session(&here), None).await;
         opened.expect("opened");
         for (account, which) in [(acme, "first"), (other, "further")] {
             let grant = format!("{which} of {name}");
             assert!(approve_as(&store, account, Some(person), &grant).await);
-            redeem(&store, &grant, &grant).await.expect("given");
+            redeem(&store, &grant, &grant).await.expect("redeemed");
         }
-        let (lost, ended, kept, lives, role) = if lost_first {
+        let (left, ended, remaining, open, role) = if leaves_first {
             (acme, &here, other, &there, Role::Admin)
         } else {
             (other, &there, acme, &here, Role::Member)
         };
-        let left = store.leave_account(person, lost, at(2)).await;
-        assert_eq!(left.expect("answers"), PersonChanged::Done);
-        assert_eq!(list(&store, lost).await, []);
-        assert_eq!(list(&store, kept).await, [(person, role)]);
-        assert_eq!(place(&store, ended).await, None, "signed out there");
-        assert_eq!(place(&store, lives).await, Some((Some(kept), role)));
+        let removed = store.remove_member(person, left, at(2)).await;
+        assert_eq!(removed.expect("answers"), PersonChanged::Done);
+        assert_eq!(list(&store, left).await, []);
+        assert_eq!(list(&store, remaining).await, [(person, role)]);
+        assert_eq!(
+            account_and_role(&store, ended).await,
+            None,
+            "signed out there"
+        );
+        assert_eq!(
+            account_and_role(&store, open).await,
+            Some((Some(remaining), role))
+        );
         for (account, which) in [(acme, "first"), (other, "further")] {
             let token = format!("access {which} of {name}");
-            assert_eq!(opens(&store, &token).await, account == kept, "{token}");
+            assert_eq!(opens(&store, &token).await, account == remaining, "{token}");
         }
         let late = format!("late of {name}");
-        assert!(!approve_as(&store, lost, Some(person), &late).await);
-        let again = store.leave_account(person, lost, at(3)).await;
+        assert!(!approve_as(&store, left, Some(person), &late).await);
+        let again = store.remove_member(person, left, at(3)).await;
         assert_eq!(again.expect("answers"), PersonChanged::Unknown);
     }
 }
 
-async fn whoever_leaves_their_last_account_is_gone(store: Arc<dyn Store>) {
-    let (acme, other, ann) = of_both(&store, "ann").await;
+async fn leaving_the_last_account_deletes_the_person(store: Arc<dyn Store>) {
+    let (acme, other, ann) = member_of_both(&store, "ann").await;
     for account in [acme, other] {
-        let left = store.leave_account(ann, account, at(2)).await;
+        let left = store.remove_member(ann, account, at(2)).await;
         assert_eq!(left.expect("answers"), PersonChanged::Done);
     }
     assert_eq!(credentials(&store, "ann@example.com").await, None);
-    assert_eq!(place(&store, "ann there").await, None);
+    assert_eq!(account_and_role(&store, "ann there").await, None);
 
-    let (_, other, bob) = of_both(&store, "bob").await;
+    let (_, other, bob) = member_of_both(&store, "bob").await;
     let removed = store.remove_person(bob, at(2)).await;
     assert_eq!(removed.expect("answers"), PersonChanged::Done);
-    assert_eq!(place(&store, "bob there").await, None);
+    assert_eq!(account_and_role(&store, "bob there").await, None);
     assert_eq!(list(&store, other).await, []);
 }
 
-async fn an_operator_stays_one_everywhere(store: Arc<dyn Store>) {
+async fn an_operator_stays_an_operator_in_every_account(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     invite(&store, &join("op@example.com", Role::Operator, None), "op").await;
@@ -273,7 +283,7 @@ async fn an_operator_stays_one_everywhere(store: Arc<dyn Store>) {
         .await;
         assert!(join_by(&store, op, to, from, to).await);
         assert_eq!(
-            place(&store, to).await,
+            account_and_role(&store, to).await,
             Some((Some(account), Role::Operator))
         );
         assert_eq!(list(&store, account).await, [(op, Role::Operator)]);
@@ -284,17 +294,17 @@ async fn an_operator_stays_one_everywhere(store: Arc<dyn Store>) {
         "no account"
     );
     for (account, left) in [(acme, Some(other)), (other, None)] {
-        let gone = store.leave_account(op, account, at(2)).await;
-        assert_eq!(gone.expect("answers"), PersonChanged::Done);
-        let kept = credentials(&store, "op@example.com").await.expect("op");
+        let removed = store.remove_member(op, account, at(2)).await;
+        assert_eq!(removed.expect("answers"), PersonChanged::Done);
+        let operator = credentials(&store, "op@example.com").await.expect("op");
         assert_eq!(
-            (kept.person.account, kept.person.role),
+            (operator.person.account, operator.person.role),
             (left, Role::Operator)
         );
     }
 }
 
-async fn joining_ends_links_for_a_new_password(store: Arc<dyn Store>) {
+async fn joining_invalidates_password_links(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     let ann = member(&store, "ann@example.com", acme).await;

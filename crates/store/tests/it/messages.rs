@@ -15,9 +15,9 @@ on_both_stores!(
     a_message_is_found_by_its_account_only,
     each_recipient_has_a_message,
     a_big_batch_is_stored_whole,
-    a_batch_with_an_id_that_exists_is_refused_whole,
-    an_empty_batch_is_no_trouble,
-    texts_come_back_exactly,
+    a_batch_with_an_existing_id_is_refused,
+    an_empty_batch_is_accepted,
+    texts_are_stored_exactly,
     reserved_ids_never_overlap,
     batches_from_many_tasks_are_all_stored,
 );
@@ -127,11 +127,11 @@ async fn a_big_batch_is_stored_whole(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_batch_with_an_id_that_exists_is_refused_whole(store: Arc<dyn Store>) {
+async fn a_batch_with_an_existing_id_is_refused(store: Arc<dyn Store>) {
     accept(&store, vec![submission(5, 1)]).await;
     let error = try_accept(&store, vec![submission(4, 1), submission(5, 1)])
         .await
-        .expect_err("an ID twice");
+        .expect_err("an ID is used twice");
     assert!(matches!(&*error, StoreError::IdTaken { .. }), "{error:?}");
     assert_eq!(
         store
@@ -143,11 +143,11 @@ async fn a_batch_with_an_id_that_exists_is_refused_whole(store: Arc<dyn Store>) 
     accept(&store, vec![submission(4, 1)]).await;
 }
 
-async fn an_empty_batch_is_no_trouble(store: Arc<dyn Store>) {
+async fn an_empty_batch_is_accepted(store: Arc<dyn Store>) {
     assert_eq!(accept(&store, vec![]).await, []);
 }
 
-async fn texts_come_back_exactly(store: Arc<dyn Store>) {
+async fn texts_are_stored_exactly(store: Arc<dyn Store>) {
     let long = "ä".repeat(39_999) + "!";
     let texts = [
         "",
@@ -169,7 +169,7 @@ async fn texts_come_back_exactly(store: Arc<dyn Store>) {
         .await
         .expect("answers");
     let listed: Vec<_> = listed.iter().map(|record| record.text.as_str()).collect();
-    assert!(listed == texts, "a text has changed on its way");
+    assert!(listed == texts, "a text has changed");
 }
 
 async fn reserved_ids_never_overlap(store: Arc<dyn Store>) {

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use super::sample::{EVERYTHING, accept, account, at, submission};
 
-on_both_stores!(a_store_does_what_the_model_does);
+on_both_stores!(a_store_behaves_like_the_model);
 
 /// A request, before it has IDs.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ struct Request {
 #[derive(Debug, Clone)]
 enum Step {
     Accept(Vec<Request>),
-    /// One of the messages so far, counted around.
+    /// The index of a message so far, modulo their number.
     Cancel(usize),
     List,
 }
@@ -50,7 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an account should have.
+/// The expected state of an account.
 #[derive(Default)]
 struct Model {
     messages: Vec<(MessageId, MessageState)>,
@@ -62,7 +62,7 @@ impl Model {
         if let Some(claim) = &submission.idempotency {
             let (key, body) = (claim.key[0], claim.body[0]);
             match self.keys.get(&key) {
-                Some((kept, receipt)) if *kept == body => return Accepted::Replayed(*receipt),
+                Some((stored, receipt)) if *stored == body => return Accepted::Replayed(*receipt),
                 Some(_) => return Accepted::KeyConflict,
                 None => self.keys.insert(key, (body, submission.receipt())),
             };
@@ -103,7 +103,7 @@ impl Model {
     }
 }
 
-async fn a_store_does_what_the_model_does(store: Arc<dyn Store>) {
+async fn a_store_behaves_like_the_model(store: Arc<dyn Store>) {
     let runtime = Handle::current();
     let mut runner = TestRunner::new(Config {
         cases: 64,
@@ -119,7 +119,7 @@ async fn a_store_does_what_the_model_does(store: Arc<dyn Store>) {
     outcome.expect("the store and the model agree");
 }
 
-/// Each run has an account of its own, so they can share a database.
+/// Each run has its own account, so that all can share a database.
 async fn compare(store: &Arc<dyn Store>, steps: Vec<Step>) {
     let owner = account(store.reserve_ids(1).await.expect("IDs are left").get());
     let mut model = Model::default();
@@ -127,8 +127,8 @@ async fn compare(store: &Arc<dyn Store>, steps: Vec<Step>) {
         match step {
             Step::Accept(requests) => compare_accept(store, owner, &mut model, &requests).await,
             Step::Cancel(_) if model.messages.is_empty() => {}
-            Step::Cancel(place) => {
-                let (id, _) = model.messages[place % model.messages.len()];
+            Step::Cancel(index) => {
+                let (id, _) = model.messages[index % model.messages.len()];
                 assert_eq!(
                     store.cancel(owner, id, at(5)).await.expect("answers"),
                     model.cancel(id),

@@ -13,17 +13,17 @@ use super::steps::{first_result, held, join, settle};
 
 on_both_stores!(
     messages_are_charged_with_their_batch,
-    what_the_balance_does_not_cover_is_not_stored,
+    messages_beyond_the_balance_are_not_stored,
     the_balance_may_fall_to_the_credit_limit,
     a_daily_cap_ends_with_the_day,
-    a_recipient_gets_so_many_messages_within_an_hour,
-    what_only_pretends_costs_nothing_and_counts_for_nothing,
-    the_key_of_what_was_not_paid_can_be_used_again,
-    credits_and_rules_are_kept,
+    messages_per_recipient_and_hour_are_limited,
+    test_messages_are_free_and_do_not_count,
+    the_key_of_an_unpaid_request_can_be_reused,
+    credits_and_rules_are_stored,
     reports_and_records_name_the_network,
 );
 
-/// What [`create_account`] puts into an account.
+/// The balance of a new account of [`create_account`].
 pub(crate) const START: i64 = 12_345_678;
 pub(crate) const MILLION: i64 = 1_000_000;
 
@@ -31,7 +31,7 @@ fn micros(amount: i64) -> Money {
     Money::from_micros(amount)
 }
 
-/// The same for so many micros a recipient, from this account.
+/// The same submission by this account, at a price per recipient in micros.
 pub(crate) fn priced(submission: Submission, owner: AccountId, price: i64) -> Submission {
     let mut submission = submission;
     submission.account = owner;
@@ -53,7 +53,7 @@ pub(crate) async fn assert_balanced(store: &Arc<dyn Store>) {
     assert_eq!(store.check_ledger().await.expect("the store answers"), []);
 }
 
-/// The newest entries, as short as tables want them: kind, amount, messages.
+/// Kind, amount and messages of the newest entries.
 pub(crate) async fn entries(
     store: &Arc<dyn Store>,
     owner: AccountId,
@@ -109,7 +109,7 @@ async fn messages_are_charged_with_their_batch(store: Arc<dyn Store>) {
     assert_balanced(&store).await;
 }
 
-async fn what_the_balance_does_not_cover_is_not_stored(store: Arc<dyn Store>) {
+async fn messages_beyond_the_balance_are_not_stored(store: Arc<dyn Store>) {
     let (acme, rich) = (
         create_account(&store, "acme").await,
         create_account(&store, "rich").await,
@@ -139,7 +139,7 @@ async fn what_the_balance_does_not_cover_is_not_stored(store: Arc<dyn Store>) {
     assert_eq!(refused, None);
     assert_balanced(&store).await;
 
-    // Of several recipients all are paid for or none.
+    // Either all recipients of a request are paid for, or none.
     let three = priced(submission(11, 3), acme, 150_000);
     assert_eq!(
         accept(&store, vec![three]).await,
@@ -218,7 +218,7 @@ async fn a_daily_cap_ends_with_the_day(store: Arc<dyn Store>) {
     assert_balanced(&store).await;
 }
 
-async fn a_recipient_gets_so_many_messages_within_an_hour(store: Arc<dyn Store>) {
+async fn messages_per_recipient_and_hour_are_limited(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let limited = SpendingRules {
         per_recipient_hour: Some(2),
@@ -226,8 +226,8 @@ async fn a_recipient_gets_so_many_messages_within_an_hour(store: Arc<dyn Store>)
     };
     set_rules(&store, acme, limited).await;
     let to = submission(1, 1).recipients[0].to;
-    let flooded = Accepted::NotPaid(NotPaid::RecipientHour { to, limit: 2 });
-    // So many messages of one request to the same recipient, beside one to somebody else.
+    let over_limit = Accepted::NotPaid(NotPaid::RecipientHour { to, limit: 2 });
+    // A request with `same` messages to one recipient, and one to another.
     let sent = |first: u64, second: i64, same: usize| {
         let mut sent = priced(submission(first, same as u64 + 1), acme, 1);
         sent.accepted_at = at(second);
@@ -237,13 +237,13 @@ async fn a_recipient_gets_so_many_messages_within_an_hour(store: Arc<dyn Store>)
         sent
     };
     for (first, second, same, expected) in [
-        (100, 0, 3, flooded),
+        (100, 0, 3, over_limit),
         (200, 0, 1, Accepted::Stored),
-        (300, 10, 2, flooded),
+        (300, 10, 2, over_limit),
         (400, 10, 1, Accepted::Stored),
-        (500, 3_599, 1, flooded),
+        (500, 3_599, 1, over_limit),
         (600, 3_600, 1, Accepted::Stored),
-        (700, 3_601, 1, flooded),
+        (700, 3_601, 1, over_limit),
         (800, 3_610, 1, Accepted::Stored),
     ] {
         assert_eq!(
@@ -252,7 +252,7 @@ async fn a_recipient_gets_so_many_messages_within_an_hour(store: Arc<dyn Store>)
             "{first}"
         );
     }
-    // Within a batch, too.
+    // The limit also holds within a batch.
     let batch = vec![
         sent(1_000, 10_000, 1),
         sent(1_100, 10_000, 1),
@@ -260,7 +260,7 @@ async fn a_recipient_gets_so_many_messages_within_an_hour(store: Arc<dyn Store>)
     ];
     assert_eq!(
         accept(&store, batch).await,
-        [Accepted::Stored, Accepted::Stored, flooded]
+        [Accepted::Stored, Accepted::Stored, over_limit]
     );
     assert_eq!(balance(&store, acme).await, START - 12);
     assert_balanced(&store).await;
@@ -288,7 +288,7 @@ async fn a_recipient_gets_so_many_messages_within_an_hour(store: Arc<dyn Store>)
     );
 }
 
-async fn what_only_pretends_costs_nothing_and_counts_for_nothing(store: Arc<dyn Store>) {
+async fn test_messages_are_free_and_do_not_count(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let limited = SpendingRules {
         per_recipient_hour: Some(1),
@@ -297,20 +297,20 @@ async fn what_only_pretends_costs_nothing_and_counts_for_nothing(store: Arc<dyn 
     set_rules(&store, acme, limited).await;
     let to = submission(1, 1).recipients[0].to;
     for first in 1..4 {
-        let mut pretended = priced(submission(first, 1), acme, 0);
-        pretended.test_mode = Some(TestMode::Deliver);
-        pretended.recipients[0].to = to;
-        assert_eq!(accept(&store, vec![pretended]).await, [Accepted::Stored]);
+        let mut test_message = priced(submission(first, 1), acme, 0);
+        test_message.test_mode = Some(TestMode::Deliver);
+        test_message.recipients[0].to = to;
+        assert_eq!(accept(&store, vec![test_message]).await, [Accepted::Stored]);
     }
     assert_eq!(balance(&store, acme).await, START);
     assert_balanced(&store).await;
 }
 
-async fn the_key_of_what_was_not_paid_can_be_used_again(store: Arc<dyn Store>) {
+async fn the_key_of_an_unpaid_request_can_be_reused(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
-    let dear = |first| priced(keyed(first, 7, 7), acme, 10 * MILLION);
+    let expensive = |first| priced(keyed(first, 7, 7), acme, 10 * MILLION);
     let plain = priced(submission(51, 1), acme, 1);
-    let batch = vec![dear(1), plain, dear(11)];
+    let batch = vec![expensive(1), plain, expensive(11)];
     let outcomes = accept(&store, batch).await;
     assert!(matches!(outcomes[0], Accepted::NotPaid(_)), "{outcomes:?}");
     assert_eq!(outcomes[1], Accepted::Stored);
@@ -320,17 +320,17 @@ async fn the_key_of_what_was_not_paid_can_be_used_again(store: Arc<dyn Store>) {
         .credit(acme, micros(20 * MILLION), None, at(3))
         .await
         .expect("answers");
-    let paid = dear(21);
+    let paid = expensive(21);
     assert_eq!(accept(&store, vec![paid.clone()]).await, [Accepted::Stored]);
     assert_eq!(
-        accept(&store, vec![dear(31)]).await,
+        accept(&store, vec![expensive(31)]).await,
         [Accepted::Replayed(paid.receipt())]
     );
     assert_eq!(balance(&store, acme).await, START - 1);
     assert_balanced(&store).await;
 }
 
-async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
+async fn credits_and_rules_are_stored(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     store
         .create_token(&new_token(acme, "one"))
@@ -397,7 +397,7 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
 
 async fn reports_and_records_name_the_network(store: Arc<dyn Store>) {
     let node = join(&store).await;
-    for (id, network, told) in [
+    for (id, network, suffix) in [
         (1, Network::new("247", "01"), r#","mcc":"247","mnc":"01"}"#),
         (
             2,
@@ -420,7 +420,7 @@ async fn reports_and_records_name_the_network(store: Arc<dyn Store>) {
         match settle(&store, node, vec![over]).await.remove(0) {
             Settled::Ended(ended) => {
                 let payload = ended.callback.expect("it is held").payload;
-                assert!(payload.ends_with(told), "{payload}");
+                assert!(payload.ends_with(suffix), "{payload}");
             }
             other => panic!("{other:?}"),
         }

@@ -3,41 +3,41 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::clock::SystemClock;
 use domain::message::Submission;
 use domain::ports::{HeartbeatResult, NodeInfo, Settled, Store};
 use domain::{Clock, NodeId};
+use engine::clock::SystemClock;
 use jiff::SignedDuration;
 
 use super::fixture::Database;
 use super::sample::{accept, submission};
 use super::steps::{
-    HOUR, card, claim, claim_callbacks, deliver, first_result, future, held, join, join_for, past,
+    HOUR, claim, claim_callbacks, deliver, first_result, future, held, info, join, join_for, past,
     renew_heartbeat, settle, taken,
 };
 
 on_both_databases!(
-    ids_are_never_given_out_twice,
-    what_a_dead_node_held_is_given_back,
-    what_a_node_holds_when_it_leaves_is_given_back,
-    a_node_that_lives_keeps_what_it_holds,
-    what_a_node_stored_after_it_was_given_up_is_given_back,
+    node_ids_are_never_reused,
+    rows_of_a_dead_node_are_released,
+    rows_of_a_leaving_node_are_released,
+    a_living_node_keeps_its_rows,
+    rows_stored_after_removal_are_released,
     two_nodes_that_claim_at_once_share_the_work,
-    a_node_that_does_not_work_is_not_taken_for_dead_while_it_lives,
-    the_database_tells_its_time,
+    a_living_node_that_is_no_worker_is_not_removed,
+    now_is_the_time_of_the_database,
 );
 
 on_a_serializable_database!(two_nodes_that_claim_at_once_share_the_work);
 
 on_a_pooled_database!(
-    what_a_dead_node_held_is_given_back,
+    rows_of_a_dead_node_are_released,
     two_nodes_that_claim_at_once_share_the_work,
 );
 
-/// How long a node lives that has died already.
-const OVER: SignedDuration = SignedDuration::from_secs(-1);
+/// The lifetime of a node that is dead already.
+const DEAD: SignedDuration = SignedDuration::from_secs(-1);
 
-async fn ids_are_never_given_out_twice(database: Database) {
+async fn node_ids_are_never_reused(database: Database) {
     let store = database.open().await;
     let (first, second) = (join(&store).await, join(&store).await);
     assert!(first < second);
@@ -49,16 +49,16 @@ async fn ids_are_never_given_out_twice(database: Database) {
     assert!(second < third, "{third}");
 }
 
-/// Here both clocks are this machine's.
-async fn the_database_tells_its_time(database: Database) {
+/// In the tests, both clocks are those of this machine.
+async fn now_is_the_time_of_the_database(database: Database) {
     let store = database.open().await;
     let before = SystemClock.now();
-    let told = store.now().await.expect("answers");
+    let now = store.now().await.expect("answers");
     let after = SystemClock.now();
     let rounding = SignedDuration::from_millis(1);
     assert!(
-        before - rounding <= told && told <= after,
-        "{before} {told} {after}"
+        before - rounding <= now && now <= after,
+        "{before} {now} {after}"
     );
 }
 
@@ -68,22 +68,22 @@ async fn hold(store: &Arc<dyn Store>, node: NodeId, id: u64) {
     deliver(store, node, id + 1).await;
 }
 
-/// What a node can claim: how many messages, how many reports.
+/// How many messages and reports a node can claim.
 async fn claimable(store: &Arc<dyn Store>, node: NodeId) -> (usize, usize) {
     let messages = claim(store, node).await;
     let callbacks = claim_callbacks(store, node).await;
     (messages.len(), callbacks.len())
 }
 
-async fn what_a_dead_node_held_is_given_back(database: Database) {
+async fn rows_of_a_dead_node_are_released(database: Database) {
     let store = database.open().await;
-    let dead = join_for(&store, OVER).await;
+    let dead = join_for(&store, DEAD).await;
     hold(&store, dead, 1).await;
     let node = join(&store).await;
     assert_eq!(claimable(&store, node).await, (0, 0));
-    let given_back = store.give_up_dead(node).await.expect("answers");
-    assert_eq!(given_back, 2);
-    assert_eq!(store.give_up_dead(node).await.expect("answers"), 0);
+    let released = store.remove_dead_nodes(node).await.expect("answers");
+    assert_eq!(released, 2);
+    assert_eq!(store.remove_dead_nodes(node).await.expect("answers"), 0);
     assert_eq!(
         renew_heartbeat(&store, dead).await,
         HeartbeatResult::GivenUp
@@ -96,27 +96,27 @@ async fn what_a_dead_node_held_is_given_back(database: Database) {
     assert_eq!(claim_callbacks(&store, node).await.len(), 1);
 }
 
-/// On `SQLite` nobody else lives.
+/// Not on `SQLite`, where every other node is dead.
 #[tokio::test]
-async fn the_dead_between_those_that_live_are_found() {
+async fn dead_nodes_between_living_ones_are_found() {
     let database = Database::postgres().await;
     let store = database.open().await;
     let mut alive = Vec::new();
-    for place in 0..7 {
-        let lives = place % 3 == 2;
-        let lifetime = if lives { HOUR } else { OVER };
+    for index in 0..7 {
+        let is_alive = index % 3 == 2;
+        let lifetime = if is_alive { HOUR } else { DEAD };
         let node = join_for(&store, lifetime).await;
-        hold(&store, node, 1 + place * 10).await;
-        alive.extend(lives.then_some(node));
+        hold(&store, node, 1 + index * 10).await;
+        alive.extend(is_alive.then_some(node));
     }
-    // A message and a report of each of five: two before the first that lives, two between, one behind.
-    let given_back = store.give_up_dead(alive[0]).await.expect("answers");
-    assert_eq!(given_back, 10);
+    // A message and a report of each of the five dead nodes: two before, two between and one after the living ones.
+    let released = store.remove_dead_nodes(alive[0]).await.expect("answers");
+    assert_eq!(released, 10);
     assert_eq!(claimable(&store, alive[1]).await, (5, 5));
-    assert_eq!(store.give_up_dead(alive[1]).await.expect("answers"), 0);
+    assert_eq!(store.remove_dead_nodes(alive[1]).await.expect("answers"), 0);
 }
 
-async fn what_a_node_holds_when_it_leaves_is_given_back(database: Database) {
+async fn rows_of_a_leaving_node_are_released(database: Database) {
     let store = database.open().await;
     let (leaving, node) = (join(&store).await, join(&store).await);
     hold(&store, leaving, 1).await;
@@ -130,28 +130,28 @@ async fn what_a_node_holds_when_it_leaves_is_given_back(database: Database) {
 }
 
 /// On `SQLite` only one service works at a time, so there every other node is dead.
-async fn a_node_that_lives_keeps_what_it_holds(database: Database) {
+async fn a_living_node_keeps_its_rows(database: Database) {
     let store = database.open().await;
     let (other, node) = (join(&store).await, join(&store).await);
     hold(&store, other, 1).await;
     hold(&store, node, 11).await;
-    let given_back = store.give_up_dead(node).await.expect("answers");
+    let released = store.remove_dead_nodes(node).await.expect("answers");
     let expected = match &database {
         Database::Sqlite(_) => 2,
         Database::Postgres(_) => 0,
     };
-    assert_eq!(given_back, expected);
-    let half = usize::try_from(expected / 2).expect("small");
-    assert_eq!(claimable(&store, node).await, (half, half));
+    assert_eq!(released, expected);
+    let each = usize::try_from(expected / 2).expect("small");
+    assert_eq!(claimable(&store, node).await, (each, each));
 }
 
-async fn what_a_node_stored_after_it_was_given_up_is_given_back(database: Database) {
+async fn rows_stored_after_removal_are_released(database: Database) {
     let store = database.open().await;
-    let frozen = join_for(&store, OVER).await;
+    let stalled = join_for(&store, DEAD).await;
     let node = join(&store).await;
-    assert_eq!(store.give_up_dead(node).await.expect("answers"), 0);
-    hold(&store, frozen, 1).await;
-    assert_eq!(store.give_up_dead(node).await.expect("answers"), 2);
+    assert_eq!(store.remove_dead_nodes(node).await.expect("answers"), 0);
+    hold(&store, stalled, 1).await;
+    assert_eq!(store.remove_dead_nodes(node).await.expect("answers"), 2);
     assert_eq!(claimable(&store, node).await, (1, 1));
 }
 
@@ -180,23 +180,23 @@ async fn two_nodes_that_claim_at_once_share_the_work(database: Database) {
     let (first, second) = (first.expect("no panic"), second.expect("no panic"));
     let all: BTreeSet<u64> = first.iter().chain(&second).copied().collect();
     assert_eq!(all.len(), 400, "each is claimed");
-    assert_eq!(first.len() + second.len(), 400, "each is claimed once");
+    assert_eq!(first.len() + second.len(), 400, "none is claimed twice");
 }
 
-/// On `SQLite` too: beside the one that works there may be others that only answer.
-async fn a_node_that_does_not_work_is_not_taken_for_dead_while_it_lives(database: Database) {
+/// Also on `SQLite`: next to the one that works, there may be others that only serve requests.
+async fn a_living_node_that_is_no_worker_is_not_removed(database: Database) {
     let store = database.open().await;
     let idle = NodeInfo {
         works: false,
-        ..card()
+        ..info()
     };
     let idle_for = async |lifetime| {
         let joined = store.join(&idle, SignedDuration::ZERO, lifetime).await;
         joined.expect("joins")
     };
-    let (living, dead) = (idle_for(HOUR).await, idle_for(OVER).await);
+    let (living, dead) = (idle_for(HOUR).await, idle_for(DEAD).await);
     let node = join(&store).await;
-    store.give_up_dead(node).await.expect("answers");
+    store.remove_dead_nodes(node).await.expect("answers");
     for (id, expected) in [
         (living, HeartbeatResult::Alive),
         (dead, HeartbeatResult::GivenUp),

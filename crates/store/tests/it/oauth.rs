@@ -19,21 +19,21 @@ use jiff::SignedDuration;
 use super::sample::{at, create_account, hash, new_token};
 
 on_both_stores!(
-    a_client_is_kept_until_its_time_is_over,
-    the_oldest_client_that_was_never_used_makes_room,
-    there_are_never_more_requests_than_may_be,
+    a_client_is_stored_until_it_expires,
+    the_oldest_unused_client_is_replaced,
+    the_number_of_requests_is_limited,
     a_request_is_answered_once,
-    what_has_expired_is_not_answered,
-    a_code_gives_two_tokens_that_the_list_shows,
-    a_refresh_token_is_found_by_no_gate,
+    an_expired_request_cannot_be_answered,
+    a_code_gives_two_listed_tokens,
+    a_refresh_token_gives_no_access,
     a_refused_code_changes_nothing,
-    a_code_that_comes_again_ends_what_it_gave,
+    reuse_of_a_code_ends_its_tokens,
     every_change_of_tokens_raises_the_version,
-    what_is_over_is_forgotten,
+    expired_rows_are_deleted,
 );
 
-/// Takes a database back to before there were grants.
-pub(super) const WITHOUT_GRANTS: &str = "
+/// Undoes the migration that added grants.
+pub(super) const UNDO_GRANTS: &str = "
     DROP TABLE oauth_client; DROP TABLE oauth_request; DROP TABLE oauth_grant;
     DROP INDEX token_grant; DROP INDEX token_granted_expiry;
     ALTER TABLE token DROP COLUMN kind; ALTER TABLE token DROP COLUMN grant_id";
@@ -93,7 +93,7 @@ fn approval(account: AccountId, code: &str) -> Approval {
     }
 }
 
-/// A pair of tokens whose secrets are `access NAME` and `refresh NAME`, given at a second.
+/// A pair of tokens whose secrets are `access NAME` and `refresh NAME`, issued at this second.
 fn pair(name: &str, second: i64) -> NewPair {
     NewPair {
         access: hash(&format!("access {name}")),
@@ -139,15 +139,15 @@ pub(super) async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &s
     assert!(approve_as(store, account, None, code).await);
 }
 
-/// Somebody says yes; `false` when that counts no more.
+/// Approves a new request; `false` if the person may not.
 pub(super) async fn approve_as(
     store: &Arc<dyn Store>,
     account: AccountId,
     person: Option<PersonId>,
     code: &str,
 ) -> bool {
-    let asked = store.create_request(&hash(code), &request(), 10).await;
-    assert!(asked.expect("answers"));
+    let created = store.create_request(&hash(code), &request(), 10).await;
+    assert!(created.expect("answers"));
     let approval = Approval {
         person,
         ..approval(account, code)
@@ -166,11 +166,11 @@ async fn renew(store: &Arc<dyn Store>, from: &str, name: &str) -> Renewed {
     renewed.expect("answers")
 }
 
-/// An account with a grant whose first pair of tokens is named so.
+/// Creates an account with a grant, whose first pair of tokens has this name.
 pub(super) async fn granted(store: &Arc<dyn Store>, name: &str) -> AccountId {
     let account = create_account(store, name).await;
     approve(store, account, name).await;
-    redeem(store, name, name).await.expect("given");
+    redeem(store, name, name).await.expect("redeemed");
     account
 }
 
@@ -196,9 +196,9 @@ async fn names(store: &Arc<dyn Store>) -> Vec<String> {
         .collect()
 }
 
-async fn a_client_is_kept_until_its_time_is_over(store: Arc<dyn Store>) {
-    let kept = client("client", at(100));
-    assert!(store.create_client(&kept, 10).await.expect("answers"));
+async fn a_client_is_stored_until_it_expires(store: Arc<dyn Store>) {
+    let stored = client("client", at(100));
+    assert!(store.create_client(&stored, 10).await.expect("answers"));
     for (id, second, known) in [
         ("client", 99, true),
         ("client", 100, false),
@@ -206,43 +206,46 @@ async fn a_client_is_kept_until_its_time_is_over(store: Arc<dyn Store>) {
         ("", 1, false),
     ] {
         let found = store.find_client(id, at(second)).await.expect("answers");
-        let expected = known.then(|| kept.client.clone());
+        let expected = known.then(|| stored.client.clone());
         assert_eq!(found, expected, "{id:?} at {second}");
     }
-    // Whoever is given tokens is kept on.
+    // A client with tokens is kept longer.
     granted(&store, "acme").await;
     let found = store.find_client("client", at(90 * DAY)).await;
-    assert_eq!(found.expect("answers"), Some(kept.client));
+    assert_eq!(found.expect("answers"), Some(stored.client));
 }
 
-async fn the_oldest_client_that_was_never_used_makes_room(store: Arc<dyn Store>) {
-    let create = async |id: &str, expires, most| {
-        let kept = store.create_client(&client(id, expires), most).await;
-        kept.expect("answers")
+async fn the_oldest_unused_client_is_replaced(store: Arc<dyn Store>) {
+    let create = async |id: &str, expires, limit| {
+        let created = store.create_client(&client(id, expires), limit).await;
+        created.expect("answers")
     };
     assert!(create("client", at(100), 2).await);
     granted(&store, "acme").await;
     assert!(create("old", at(DAY), 2).await);
-    assert!(create("new", at(DAY + 1), 2).await, "it takes a place");
+    assert!(
+        create("new", at(DAY + 1), 2).await,
+        "it replaces an unused one"
+    );
     for (id, known) in [("client", true), ("old", false), ("new", true)] {
         let found = store.find_client(id, at(200)).await.expect("answers");
         assert_eq!(found.is_some(), known, "{id}");
     }
     assert!(
         !create("late", at(DAY + 2), 1).await,
-        "no place of a used one"
+        "a used one is not replaced"
     );
     let found = store.find_client("client", at(200)).await;
     assert!(found.expect("answers").is_some());
 }
 
-async fn there_are_never_more_requests_than_may_be(store: Arc<dyn Store>) {
-    for (n, taken) in [true, true, false].into_iter().enumerate() {
+async fn the_number_of_requests_is_limited(store: Arc<dyn Store>) {
+    for (n, expected) in [true, true, false].into_iter().enumerate() {
         let id = n.to_string();
-        let kept = store.create_client(&client(&id, at(9)), 9).await;
-        assert!(kept.expect("answers"), "client {n}");
-        let kept = store.create_request(&hash(&id), &request(), 2).await;
-        assert_eq!(kept.expect("answers"), taken, "request {n}");
+        let created = store.create_client(&client(&id, at(9)), 9).await;
+        assert!(created.expect("answers"), "client {n}");
+        let created = store.create_request(&hash(&id), &request(), 2).await;
+        assert_eq!(created.expect("answers"), expected, "request {n}");
     }
     let again = store.create_client(&client("0", at(9)), 9).await;
     assert!(
@@ -254,8 +257,8 @@ async fn there_are_never_more_requests_than_may_be(store: Arc<dyn Store>) {
 async fn a_request_is_answered_once(store: Arc<dyn Store>) {
     let account = create_account(&store, "acme").await;
     for name in ["yes", "no"] {
-        let kept = store.create_request(&hash(name), &request(), 10).await;
-        assert!(kept.expect("answers"));
+        let created = store.create_request(&hash(name), &request(), 10).await;
+        assert!(created.expect("answers"));
         let found = store.find_request(&hash(name), at(599)).await;
         assert_eq!(found.expect("answers"), Some(request()), "{name}");
     }
@@ -281,10 +284,10 @@ async fn a_request_is_answered_once(store: Arc<dyn Store>) {
     assert_eq!(names(&store).await, Vec::<String>::new());
 }
 
-async fn what_has_expired_is_not_answered(store: Arc<dyn Store>) {
+async fn an_expired_request_cannot_be_answered(store: Arc<dyn Store>) {
     let account = create_account(&store, "acme").await;
-    let kept = store.create_request(&hash("late"), &request(), 10).await;
-    assert!(kept.expect("answers"));
+    let created = store.create_request(&hash("late"), &request(), 10).await;
+    assert!(created.expect("answers"));
     let found = store.find_request(&hash("late"), at(600)).await;
     assert_eq!(found.expect("answers"), None);
     let late = Approval {
@@ -301,7 +304,7 @@ async fn what_has_expired_is_not_answered(store: Arc<dyn Store>) {
     );
 }
 
-async fn a_code_gives_two_tokens_that_the_list_shows(store: Arc<dyn Store>) {
+async fn a_code_gives_two_listed_tokens(store: Arc<dyn Store>) {
     let account = create_account(&store, "acme").await;
     approve(&store, account, "code").await;
     let expected = Granted {
@@ -311,7 +314,7 @@ async fn a_code_gives_two_tokens_that_the_list_shows(store: Arc<dyn Store>) {
     };
     assert_eq!(redeem(&store, "code", "a").await, Ok(expected));
     let access = store.find_access(&hash("access a")).await;
-    let access = access.expect("answers").expect("it opens");
+    let access = access.expect("answers").expect("it is valid");
     assert_eq!(access.name, "oauth:access:Ácme 'Desk'");
     assert_eq!(
         (access.account, access.permissions),
@@ -330,7 +333,7 @@ async fn a_code_gives_two_tokens_that_the_list_shows(store: Arc<dyn Store>) {
     assert_eq!(list, expected);
 }
 
-async fn a_refresh_token_is_found_by_no_gate(store: Arc<dyn Store>) {
+async fn a_refresh_token_gives_no_access(store: Arc<dyn Store>) {
     granted(&store, "acme").await;
     assert!(opens(&store, "access acme").await);
     assert!(!opens(&store, "refresh acme").await);
@@ -353,24 +356,28 @@ async fn a_refused_code_changes_nothing(store: Arc<dyn Store>) {
         ..good()
     };
     let other_client = with(|proof| proof.client_id.push('x'));
-    let other_place = with(|proof| proof.redirect = Some("https://client.example/cb".to_owned()));
+    let other_redirect =
+        with(|proof| proof.redirect = Some("https://client.example/cb".to_owned()));
     for (name, redemption, refusal) in [
         ("unknown", redemption("other", "a"), GrantRefusal::Unknown),
         ("late", late, GrantRefusal::Expired),
         ("client", other_client, GrantRefusal::OtherClient),
-        ("redirect", other_place, GrantRefusal::OtherRedirect),
+        ("redirect", other_redirect, GrantRefusal::OtherRedirect),
         ("proof", wrong_proof, GrantRefusal::Proof),
     ] {
         let redeemed = store.redeem_code(&redemption).await.expect("answers");
         assert_eq!(redeemed, Err(refusal), "{name}");
         assert_eq!(names(&store).await, Vec::<String>::new(), "{name}");
     }
-    assert!(redeem(&store, "code", "a").await.is_ok(), "it still works");
+    assert!(
+        redeem(&store, "code", "a").await.is_ok(),
+        "the code is still valid"
+    );
 }
 
-async fn a_code_that_comes_again_ends_what_it_gave(store: Arc<dyn Store>) {
+async fn reuse_of_a_code_ends_its_tokens(store: Arc<dyn Store>) {
     granted(&store, "acme").await;
-    renew(&store, "acme", "second").await.expect("given");
+    renew(&store, "acme", "second").await.expect("redeemed");
     for n in 0..2 {
         let again = redeem(&store, "acme", "thief").await;
         assert_eq!(again, Err(GrantRefusal::Replayed), "{n}");
@@ -386,43 +393,43 @@ async fn a_code_that_comes_again_ends_what_it_gave(store: Arc<dyn Store>) {
 async fn every_change_of_tokens_raises_the_version(store: Arc<dyn Store>) {
     let account = create_account(&store, "acme").await;
     let version = async || store.access_version().await.expect("answers");
-    let mut seen = version().await;
+    let mut last = version().await;
     let mut raised = async || {
         let now = version().await;
-        std::mem::replace(&mut seen, now) < now
+        std::mem::replace(&mut last, now) < now
     };
     approve(&store, account, "code").await;
-    assert!(!raised().await, "a code opens nothing yet");
+    assert!(!raised().await, "a code gives no access yet");
     redeem(&store, "other", "a").await.expect_err("unknown");
-    assert!(!raised().await, "nothing was given");
-    redeem(&store, "code", "a").await.expect("given");
+    assert!(!raised().await, "no token was issued");
+    redeem(&store, "code", "a").await.expect("redeemed");
     assert!(raised().await, "redeeming");
-    renew(&store, "a", "b").await.expect("given");
+    renew(&store, "a", "b").await.expect("redeemed");
     assert!(raised().await, "renewing");
-    let back = store
+    let revoked = store
         .revoke_granted(&hash("access b"), "client", at(5))
         .await;
-    assert_eq!(back.expect("answers"), Revoked::Done);
-    assert!(raised().await, "giving back");
+    assert_eq!(revoked.expect("answers"), Revoked::Done);
+    assert!(raised().await, "revoking");
     renew(&store, "a", "c").await.expect_err("used");
-    assert!(raised().await, "betraying");
+    assert!(raised().await, "reuse");
     renew(&store, "a", "c").await.expect_err("used");
-    assert!(!raised().await, "nothing was left");
+    assert!(!raised().await, "no token is left");
 }
 
-async fn what_is_over_is_forgotten(store: Arc<dyn Store>) {
+async fn expired_rows_are_deleted(store: Arc<dyn Store>) {
     let account = granted(&store, "acme").await;
-    let kept = store.create_client(&client("unused", at(DAY)), 10).await;
-    assert!(kept.expect("answers"));
-    let kept = store.create_request(&hash("open"), &request(), 10).await;
-    assert!(kept.expect("answers"));
+    let created = store.create_client(&client("unused", at(DAY)), 10).await;
+    assert!(created.expect("answers"));
+    let created = store.create_request(&hash("open"), &request(), 10).await;
+    assert!(created.expect("answers"));
     approve(&store, account, "never redeemed").await;
     store
-        .create_token(&new_token(account, "made by its owner"))
+        .create_token(&new_token(account, "created by its owner"))
         .await
         .expect("created");
-    // Second, what is forgotten then: the request; the client; the grant without tokens and the access token; the
-    // refresh token; and at last its grant, which had no token left.
+    // At each second, these rows are deleted: the request; the client; the grant without tokens and the access token;
+    // the refresh token with its grant, which has no token left.
     for (second, expected) in [
         (599, 0),
         (600, 1),
@@ -442,5 +449,5 @@ async fn what_is_over_is_forgotten(store: Arc<dyn Store>) {
         }
         assert_eq!(pruned, expected, "at {second}");
     }
-    assert_eq!(names(&store).await, ["token made by its owner"]);
+    assert_eq!(names(&store).await, ["token created by its owner"]);
 }

@@ -1,4 +1,4 @@
-//! Opening a database: for the first time, again, by many at once, from another version.
+//! Opening a database: for the first time, again, concurrently, and with the schema of another version.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use tokio::task::JoinSet;
 
 use super::days::undo_partitions;
 use super::fixture::Database;
-use super::handshake::WITHOUT_CARDS;
-use super::oauth::WITHOUT_GRANTS;
-use super::people::WITHOUT_PEOPLE;
+use super::handshake::UNDO_NODE_INFO;
+use super::oauth::UNDO_GRANTS;
+use super::people::UNDO_PEOPLE;
 use super::sample::{EVERYTHING, accept, account, create_account, keyed, message, submission};
 use super::steps::{
-    ABSENT, attempt, claim, claim_callbacks, deliver, due, due_at, future, join, past, receipt,
-    report, send, settle_callback, tried,
+    ABSENT, attempt, attempted, claim, claim_callbacks, deliver, due, due_at, future, join, past,
+    receipt, report, send, settle_callback,
 };
-use super::traffic::WITHOUT_DASHBOARD;
+use super::traffic::UNDO_DASHBOARD;
 
 on_both_databases!(
-    what_was_stored_is_there_after_reopening,
+    data_survives_reopening,
     two_stores_on_one_database_both_write,
-    many_that_open_an_empty_database_at_once_all_succeed,
+    concurrent_opens_of_an_empty_database_succeed,
     a_newer_schema_is_refused,
     migrations_are_recorded_and_run_once,
-    the_queue_and_the_balances_of_an_older_schema_are_carried_over,
-    reports_and_parts_of_an_older_schema_are_carried_over,
+    the_queue_and_the_balances_of_an_older_schema_are_migrated,
+    reports_and_parts_of_an_older_schema_are_migrated,
 );
 
 const HISTORY: &str =
     "SELECT number, applied_us FROM schema_migration WHERE number > 0 ORDER BY number";
 
-async fn what_was_stored_is_there_after_reopening(database: Database) {
+async fn data_survives_reopening(database: Database) {
     let store = database.open().await;
     let first = store.reserve_ids(10).await.expect("IDs are left");
     accept(&store, vec![submission(1, 2), keyed(3, 7, 7)]).await;
@@ -107,7 +107,7 @@ async fn two_stores_on_one_database_both_write(database: Database) {
     }
 }
 
-async fn many_that_open_an_empty_database_at_once_all_succeed(database: Database) {
+async fn concurrent_opens_of_an_empty_database_succeed(database: Database) {
     let database = Arc::new(database);
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
@@ -165,7 +165,7 @@ async fn migrations_are_recorded_and_run_once(database: Database) {
     assert_eq!(database.numbers(HISTORY, 2).await, recorded);
 }
 
-/// A server that was restarted, or that ended our connections, is found again without a restart of ours.
+/// After the server was restarted or closed the connections, the store reconnects without a restart of the node.
 #[tokio::test]
 async fn lost_connections_are_replaced() {
     const END_ALL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -180,12 +180,15 @@ async fn lost_connections_are_replaced() {
     while let Err(error) = store.reserve_ids(1).await {
         assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
         failures += 1;
-        assert!(failures <= CONNECTIONS, "each dead connection is met once");
+        assert!(
+            failures <= CONNECTIONS,
+            "each closed connection fails only once"
+        );
     }
 }
 
-/// What waits when the program is replaced by this version goes on waiting.
-async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database: Database) {
+/// Messages that wait during an upgrade to this version are still in the queue.
+async fn the_queue_and_the_balances_of_an_older_schema_are_migrated(database: Database) {
     const BEFORE: &str = "
         DROP TABLE queue; DROP TABLE node; DROP TABLE transit; DROP TABLE callback; DROP TABLE callback_queue;
         DROP TABLE callback_attempt; DROP TABLE carrier;
@@ -216,10 +219,10 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     .await;
     drop(store);
     undo_partitions(&database).await;
-    database.execute(WITHOUT_CARDS).await;
-    database.execute(WITHOUT_DASHBOARD).await;
-    database.execute(WITHOUT_PEOPLE).await;
-    database.execute(WITHOUT_GRANTS).await;
+    database.execute(UNDO_NODE_INFO).await;
+    database.execute(UNDO_DASHBOARD).await;
+    database.execute(UNDO_PEOPLE).await;
+    database.execute(UNDO_GRANTS).await;
     database.execute(BEFORE).await;
 
     let store = database.open().await;
@@ -234,8 +237,8 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     assert_eq!(entries.len(), 1, "{entries:?}");
 }
 
-/// Reports that were stored whole keep what they say, whatever their message tells.
-async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Database) {
+/// Reports that were stored with their payload keep it.
+async fn reports_and_parts_of_an_older_schema_are_migrated(database: Database) {
     const BEFORE: &str = "
         DROP TABLE carrier;
         CREATE TABLE later AS SELECT * FROM transit;
@@ -251,7 +254,7 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
         UPDATE message SET dlr_url = NULL WHERE id = 1;
         DELETE FROM callback WHERE message_id = 4; DELETE FROM callback_queue WHERE id = 4;
         DELETE FROM schema_migration WHERE number >= 6";
-    const TRIES: &str = "
+    const ATTEMPTS: &str = "
         ALTER TABLE callback_attempt RENAME TO later;
         CREATE TABLE callback_attempt (callback_id INTEGER NOT NULL, number INTEGER NOT NULL, at_us INTEGER NOT NULL,
             status INTEGER, elapsed_ms INTEGER NOT NULL, body BLOB NOT NULL, address TEXT, reason BLOB NOT NULL,
@@ -266,18 +269,18 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
         let callback = deliver(&store, node, id).await;
         assert_eq!(callback.id.get(), id);
         let next = [CallbackNext::Later(past(9)), CallbackNext::Parked][usize::from(id == 2)];
-        assert!(settle_callback(&store, node, tried(&callback, next, 3)).await);
+        assert!(settle_callback(&store, node, attempted(&callback, next, 3)).await);
     }
     send(&store, node, 5, &["five"]).await;
     drop(store);
     if let Database::Sqlite(_) = &database {
-        database.execute(TRIES).await;
+        database.execute(ATTEMPTS).await;
     }
     undo_partitions(&database).await;
-    database.execute(WITHOUT_CARDS).await;
-    database.execute(WITHOUT_DASHBOARD).await;
-    database.execute(WITHOUT_PEOPLE).await;
-    database.execute(WITHOUT_GRANTS).await;
+    database.execute(UNDO_NODE_INFO).await;
+    database.execute(UNDO_DASHBOARD).await;
+    database.execute(UNDO_PEOPLE).await;
+    database.execute(UNDO_GRANTS).await;
     database.execute(BEFORE).await;
 
     let store = database.open().await;
@@ -311,7 +314,7 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
     assert_eq!(
         callback.id.get(),
         5,
-        "an ID that was forgotten is not given out again"
+        "the ID of a deleted callback is not reused"
     );
     let known = ["ref-1", "five"].map(|name| receipt(name, ABSENT));
     let again = report(&store, node, known.to_vec()).await;

@@ -9,17 +9,17 @@ use jiff::SignedDuration;
 
 use super::sample::{accept, account, message};
 use super::steps::{
-    ABSENT, HOUR, card, deliver, due, due_at, future, held, join, receipt, report, send,
-    settle_callback, tried, url,
+    ABSENT, HOUR, attempted, deliver, due, due_at, future, held, info, join, receipt, report, send,
+    settle_callback, url,
 };
 
 on_both_stores!(
     nodes_and_what_they_hold_are_listed,
-    nodes_tell_what_they_are,
-    every_queue_says_how_much_waits,
-    what_should_have_gone_on_is_listed,
-    receipts_that_fit_nothing_are_listed,
-    reports_are_added_up_by_host,
+    nodes_are_described,
+    every_queue_is_counted,
+    overdue_messages_are_listed,
+    unmatched_receipts_are_listed,
+    callbacks_are_counted_by_host,
 );
 
 async fn nodes_and_what_they_hold_are_listed(store: Arc<dyn Store>) {
@@ -28,30 +28,30 @@ async fn nodes_and_what_they_hold_are_listed(store: Arc<dyn Store>) {
     let nodes = store.list_nodes().await.expect("answers");
     let nodes: Vec<_> = nodes
         .iter()
-        .map(|seen| (seen.node, seen.is_dead, seen.holds.0))
+        .map(|status| (status.node, status.is_dead, status.holds.0))
         .collect();
     assert_eq!(nodes, [(node, false, 2), (idle, false, 0)]);
 }
 
-/// The schema is that of the program that joined, the time that of the database.
-async fn nodes_tell_what_they_are(store: Arc<dyn Store>) {
+/// The schema version is that of the program that joined, and the time is that of the database.
+async fn nodes_are_described(store: Arc<dyn Store>) {
     let joined = store
-        .join(&card(), SignedDuration::from_mins(5), HOUR)
+        .join(&info(), SignedDuration::from_mins(5), HOUR)
         .await
         .expect("joins");
     let nodes = store.list_nodes().await.expect("answers");
     let [node] = &nodes[..] else {
         panic!("{nodes:?}")
     };
-    let facts = node.facts.as_ref().expect("it says what it is");
-    assert_eq!((node.node, &facts.card), (joined, &card()));
+    let facts = node.facts.as_ref().expect("it is described");
+    assert_eq!((node.node, &facts.info), (joined, &info()));
     assert_eq!(i64::from(facts.schema), store::Schema::current().level());
-    // It joined with an hour to live, five minutes after its start.
+    // Its lifetime is an hour, and it joined five minutes after its start.
     let between = node.alive_until.duration_since(facts.started_at);
     assert_eq!(between, SignedDuration::from_mins(65));
 }
 
-async fn every_queue_says_how_much_waits(store: Arc<dyn Store>) {
+async fn every_queue_is_counted(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let urgent = Submission {
         priority: Priority::High,
@@ -65,10 +65,10 @@ async fn every_queue_says_how_much_waits(store: Arc<dyn Store>) {
     send(&store, node, 6, &["six"]).await;
     deliver(&store, node, 7).await;
     let parked = deliver(&store, node, 8).await;
-    settle_callback(&store, node, tried(&parked, CallbackNext::Parked, 3)).await;
+    settle_callback(&store, node, attempted(&parked, CallbackNext::Parked, 3)).await;
     let later = deliver(&store, node, 9).await;
-    let put_off = CallbackNext::Later(future(5));
-    settle_callback(&store, node, tried(&later, put_off, 3)).await;
+    let postponed = CallbackNext::Later(future(5));
+    settle_callback(&store, node, attempted(&later, postponed, 3)).await;
 
     let depths = store.list_queues().await.expect("answers");
     let expected = [
@@ -96,25 +96,25 @@ async fn every_queue_says_how_much_waits(store: Arc<dyn Store>) {
     assert_eq!(first_at(Queue::Due(Priority::Low)), None);
 }
 
-async fn what_should_have_gone_on_is_listed(store: Arc<dyn Store>) {
+async fn overdue_messages_are_listed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![due(1), due_at(2, future(1)), held(3, node)]).await;
     let overdue = store.list_overdue(SignedDuration::from_mins(5), 10).await;
     let overdue = overdue.expect("answers");
-    let seen: Vec<_> = overdue
+    let listed: Vec<_> = overdue
         .iter()
-        .map(|one| (one.id, one.account, one.node, one.attempts))
+        .map(|row| (row.id, row.account, row.node, row.attempts))
         .collect();
     let expected = [
         (message(1), account(1), None, 0),
         (message(3), account(1), Some(node), 0),
     ];
-    assert_eq!(seen, expected);
+    assert_eq!(listed, expected);
     let few = store.list_overdue(SignedDuration::from_mins(5), 1).await;
     assert_eq!(few.expect("answers").len(), 1);
 }
 
-async fn receipts_that_fit_nothing_are_listed(store: Arc<dyn Store>) {
+async fn unmatched_receipts_are_listed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["known"]).await;
     let mut late = receipt("later", ABSENT);
@@ -122,34 +122,34 @@ async fn receipts_that_fit_nothing_are_listed(store: Arc<dyn Store>) {
     let receipts = vec![receipt("unknown", ABSENT), late, receipt("known", ABSENT)];
     report(&store, node, receipts).await;
     let unmatched = store.list_unmatched(10).await.expect("answers");
-    let seen: Vec<_> = unmatched
+    let listed: Vec<_> = unmatched
         .iter()
-        .map(|one| (one.carrier.as_str(), one.reference.as_str(), one.outcome))
+        .map(|row| (row.carrier.as_str(), row.reference.as_str(), row.outcome))
         .collect();
     let expected = [
         ("alpha", "later", Some(ABSENT)),
         ("alpha", "unknown", Some(ABSENT)),
     ];
-    assert_eq!(seen, expected);
+    assert_eq!(listed, expected);
     assert_eq!(store.list_unmatched(1).await.expect("answers").len(), 1);
 }
 
-async fn reports_are_added_up_by_host(store: Arc<dyn Store>) {
+async fn callbacks_are_counted_by_host(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for (id, to) in [(1, "https://A.example/x"), (2, "https://a.example/y")] {
         let parked = reported_to(&store, node, id, to).await;
-        settle_callback(&store, node, tried(&parked, CallbackNext::Parked, 3)).await;
+        settle_callback(&store, node, attempted(&parked, CallbackNext::Parked, 3)).await;
     }
     reported_to(&store, node, 3, "http://b.example:8080?z").await;
     let receivers = store.list_receivers(None).await.expect("answers");
-    let seen: Vec<_> = receivers
+    let listed: Vec<_> = receivers
         .iter()
-        .map(|one| {
+        .map(|row| {
             (
-                one.address.as_str(),
-                one.host.as_str(),
-                one.waiting.0,
-                one.parked.0,
+                row.address.as_str(),
+                row.host.as_str(),
+                row.waiting.0,
+                row.parked.0,
             )
         })
         .collect();
@@ -157,7 +157,7 @@ async fn reports_are_added_up_by_host(store: Arc<dyn Store>) {
         ("https://a.example", "a.example", 0, 2),
         ("http://b.example:8080", "b.example:8080", 1, 0),
     ];
-    assert_eq!(seen, expected);
+    assert_eq!(listed, expected);
     assert!(receivers[0].last_reason.is_some() && receivers[1].last_reason.is_none());
     let mine = store.list_receivers(Some(account(1))).await;
     assert_eq!(mine.expect("answers"), receivers);
@@ -165,7 +165,7 @@ async fn reports_are_added_up_by_host(store: Arc<dyn Store>) {
     assert_eq!(theirs.expect("answers"), []);
 }
 
-/// Delivers a message that asks for its report there.
+/// Ends a message whose report goes to this URL.
 async fn reported_to(
     store: &Arc<dyn Store>,
     node: domain::NodeId,

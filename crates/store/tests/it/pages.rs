@@ -11,20 +11,24 @@ use domain::{Money, SenderId};
 use super::sample::{account, at, create_account};
 
 on_both_stores!(
-    accounts_are_looked_for_by_a_part_of_their_name,
-    the_names_of_accounts_come_together,
+    accounts_are_found_by_part_of_their_name,
+    names_of_several_accounts_are_listed,
     a_ledger_is_read_page_by_page,
     senders_are_read_page_by_page,
-    rules_are_set_only_in_the_place_of_those_that_were_read,
-    the_database_says_what_it_is,
+    rules_are_replaced_only_if_unchanged,
+    the_database_is_described,
 );
 
-async fn names(store: &Arc<dyn Store>, name: Option<&str>, look: Cursor<AccountId>) -> Vec<String> {
-    let found = store.look_for_accounts(name, look).await.expect("answers");
+async fn names(
+    store: &Arc<dyn Store>,
+    name: Option<&str>,
+    cursor: Cursor<AccountId>,
+) -> Vec<String> {
+    let found = store.search_accounts(name, cursor).await.expect("answers");
     found.rows.into_iter().map(|account| account.name).collect()
 }
 
-async fn accounts_are_looked_for_by_a_part_of_their_name(store: Arc<dyn Store>) {
+async fn accounts_are_found_by_part_of_their_name(store: Arc<dyn Store>) {
     for name in ["acme", "Acme 2", "100% ac_me", "other"] {
         create_account(&store, name).await;
     }
@@ -41,31 +45,31 @@ async fn accounts_are_looked_for_by_a_part_of_their_name(store: Arc<dyn Store>) 
     ] {
         assert_eq!(names(&store, name, all).await, expected, "{name:?}");
     }
-    let mut look = Cursor {
+    let mut cursor = Cursor {
         before: None,
         limit: 2,
     };
-    let first = store.look_for_accounts(None, look).await.expect("answers");
+    let first = store.search_accounts(None, cursor).await.expect("answers");
     assert_eq!(first.rows.len(), 2);
-    look.before = first.next;
-    let second = store.look_for_accounts(None, look).await.expect("answers");
+    cursor.before = first.next;
+    let second = store.search_accounts(None, cursor).await.expect("answers");
     assert_eq!(
         (second.rows.len(), second.rows[1].name.as_str()),
         (2, "acme")
     );
-    look.before = second.next;
-    let third = store.look_for_accounts(None, look).await.expect("answers");
+    cursor.before = second.next;
+    let third = store.search_accounts(None, cursor).await.expect("answers");
     assert_eq!((third.rows.len(), third.next), (0, None));
 }
 
-async fn the_names_of_accounts_come_together(store: Arc<dyn Store>) {
+async fn names_of_several_accounts_are_listed(store: Arc<dyn Store>) {
     let (acme, other) = (
         create_account(&store, "acme").await,
         create_account(&store, "other").await,
     );
     let unknown = account(other.get() + 1);
-    let asked = [other, unknown, acme];
-    let mut names = store.list_account_names(&asked).await.expect("answers");
+    let ids = [other, unknown, acme];
+    let mut names = store.list_account_names(&ids).await.expect("answers");
     names.sort();
     assert_eq!(
         names,
@@ -93,7 +97,7 @@ async fn a_ledger_is_read_page_by_page(store: Arc<dyn Store>) {
         read.extend(page.iter().map(|entry| entry.amount.micros()));
     }
     assert_eq!(read[..4], [4, 3, 2, 1], "the newest first");
-    assert_eq!(read.len(), 5, "with the opening balance, and nothing twice");
+    assert_eq!(read.len(), 5, "with the opening balance, and none twice");
 }
 
 async fn register(store: &Arc<dyn Store>, owner: AccountId, name: &str) -> SenderId {
@@ -138,7 +142,7 @@ async fn senders_are_read_page_by_page(store: Arc<dyn Store>) {
     }
 }
 
-async fn rules_are_set_only_in_the_place_of_those_that_were_read(store: Arc<dyn Store>) {
+async fn rules_are_replaced_only_if_unchanged(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let read = SpendingRules::default();
     let capped = SpendingRules {
@@ -151,7 +155,7 @@ async fn rules_are_set_only_in_the_place_of_those_that_were_read(store: Arc<dyn 
         ..capped.clone()
     };
     let version = store.access_version().await.expect("answers");
-    // what is expected to be there, what is to be there, whether it then is
+    // The expected rules, the new rules, whether they are replaced.
     for (from, to, expected) in [
         (&read, &capped, true),
         (&read, &limited, false),
@@ -165,10 +169,10 @@ async fn rules_are_set_only_in_the_place_of_those_that_were_read(store: Arc<dyn 
     let now = store.find_account_by_id(acme).await.expect("answers");
     assert_eq!(now.expect("an account").rules, limited);
     let later = store.access_version().await.expect("answers");
-    assert_eq!(later, version + 3, "what is refused changes nothing");
+    assert_eq!(later, version + 3, "only the successful changes count");
 }
 
-async fn the_database_says_what_it_is(store: Arc<dyn Store>) {
+async fn the_database_is_described(store: Arc<dyn Store>) {
     let facts = store.describe_database().await.expect("answers");
     assert!(
         ["SQLite", "PostgreSQL"].contains(&facts.product),

@@ -13,9 +13,9 @@ use super::steps::{
 on_both_stores!(
     a_message_is_delivered_with_its_last_part,
     a_message_fails_with_its_first_failed_part,
-    parts_may_come_together,
-    every_order_comes_to_the_same_end,
-    parts_of_one_name_are_reported_at_once,
+    several_parts_may_be_reported_in_one_batch,
+    every_order_has_the_same_result,
+    parts_with_one_reference_are_reported_together,
 );
 
 const D: Outcome = Outcome::Delivered;
@@ -67,7 +67,7 @@ async fn a_message_fails_with_its_first_failed_part(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 1).await, ended(ABSENT));
 }
 
-async fn parts_may_come_together(store: Arc<dyn Store>) {
+async fn several_parts_may_be_reported_in_one_batch(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for id in 1..=3 {
         let names = ["a", "b", "c"].map(|name| format!("{id}{name}"));
@@ -122,7 +122,7 @@ async fn ends(
 }
 
 /// The answer (3) and the receipts of three parts (0 to 2).
-async fn every_order_comes_to_the_same_end(store: Arc<dyn Store>) {
+async fn every_order_has_the_same_result(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let mut id = 0;
     for order in (0..256).map(|n: usize| [n & 3, n >> 2 & 3, n >> 4 & 3, n >> 6 & 3]) {
@@ -142,7 +142,7 @@ async fn every_order_comes_to_the_same_end(store: Arc<dyn Store>) {
     assert_eq!(expired.expect("answers"), []);
 }
 
-async fn parts_of_one_name_are_reported_at_once(store: Arc<dyn Store>) {
+async fn parts_with_one_reference_are_reported_together(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a", "a"]).await;
     assert_eq!(kinds(&store, node, &[("a", D)]).await, ["ended"]);

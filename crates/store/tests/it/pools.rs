@@ -7,17 +7,17 @@ use domain::message::{Holder, Submission};
 use domain::ports::{Health, PoolClaim, Queue, Settled, Store};
 use domain::{NodeId, PoolId, Priority};
 
-use super::binds::{demand, noted, share};
+use super::binds::{carrier_status, demand, share};
 use super::sample::{accept, account, submission};
 use super::steps::{claim, due, first_result, future, held, join, past, settle, taken};
 
 on_both_stores!(
-    what_is_accepted_into_a_pool_is_taken_by_who_asks_for_it,
-    what_is_handed_on_keeps_its_place_and_counts_as_a_claim,
+    a_message_accepted_into_a_pool_is_claimed_from_it,
+    a_message_in_a_pool_keeps_its_position_and_attempt,
     limits_hold_for_each_pool_and_lane,
-    a_claim_that_is_over_hands_nothing_on,
-    a_pool_that_nobody_serves_is_given_back,
-    what_waits_in_a_pool_is_seen_by_operators,
+    a_stale_claim_pools_nothing,
+    a_pool_without_a_working_carrier_is_released,
+    messages_in_pools_are_shown_to_operators,
 );
 
 /// The pools of two carriers, with a node.
@@ -43,7 +43,7 @@ async fn claim_pool(
     claimed.expect("answers").messages
 }
 
-/// A claim of so many of each lane.
+/// A claim with a limit for each lane.
 fn some_of(pool: PoolId, limits: [u32; 3]) -> PoolClaim {
     PoolClaim {
         pool,
@@ -63,11 +63,11 @@ fn in_pool(pool: PoolId) -> SendResult {
     }
 }
 
-async fn what_is_accepted_into_a_pool_is_taken_by_who_asks_for_it(store: Arc<dyn Store>) {
+async fn a_message_accepted_into_a_pool_is_claimed_from_it(store: Arc<dyn Store>) {
     let (node, a, b) = pools(&store).await;
     accept(&store, vec![pooled(1, a), pooled(2, b), due(3)]).await;
     let [free] = &claim(&store, node).await[..] else {
-        panic!("one is nobody's");
+        panic!("one is in no pool");
     };
     assert_eq!((free.id.get(), free.pool), (3, None));
     let [queued] = &claim_pool(&store, node, a).await[..] else {
@@ -81,11 +81,11 @@ async fn what_is_accepted_into_a_pool_is_taken_by_who_asks_for_it(store: Arc<dyn
     assert_eq!(settled, [Settled::Stored]);
 }
 
-async fn what_is_handed_on_keeps_its_place_and_counts_as_a_claim(store: Arc<dyn Store>) {
+async fn a_message_in_a_pool_keeps_its_position_and_attempt(store: Arc<dyn Store>) {
     let (node, pool, _) = pools(&store).await;
     accept(&store, vec![held(1, node)]).await;
-    let handed_on = settle(&store, node, vec![first_result(1, in_pool(pool))]).await;
-    assert_eq!(handed_on, [Settled::Stored]);
+    let settled = settle(&store, node, vec![first_result(1, in_pool(pool))]).await;
+    assert_eq!(settled, [Settled::Stored]);
     assert!(claim(&store, node).await.is_empty());
     let claimed = claim_pool(&store, node, pool).await;
     assert_eq!(claimed[0].claim.attempt, 2);
@@ -129,10 +129,10 @@ async fn limits_hold_for_each_pool_and_lane(store: Arc<dyn Store>) {
     ];
     assert_eq!(counts, expected.into());
     let lanes = claimed.iter().map(|queued| queued.priority.lane());
-    assert!(lanes.is_sorted(), "the most urgent first");
+    assert!(lanes.is_sorted(), "the most urgent are first");
 }
 
-async fn a_claim_that_is_over_hands_nothing_on(store: Arc<dyn Store>) {
+async fn a_stale_claim_pools_nothing(store: Arc<dyn Store>) {
     let (node, pool, _) = pools(&store).await;
     let other = join(&store).await;
     accept(&store, vec![held(1, node)]).await;
@@ -141,20 +141,23 @@ async fn a_claim_that_is_over_hands_nothing_on(store: Arc<dyn Store>) {
     assert!(claim_pool(&store, other, pool).await.is_empty());
 }
 
-async fn a_pool_that_nobody_serves_is_given_back(store: Arc<dyn Store>) {
+async fn a_pool_without_a_working_carrier_is_released(store: Arc<dyn Store>) {
     let (node, pool, _) = pools(&store).await;
     let other = join(&store).await;
-    let write_down = async |who, name, health| {
-        let notes = [noted(name, health)];
-        store.note_carriers(who, &notes).await.expect("noted");
+    let store_status = async |who, name, health| {
+        let statuses = [carrier_status(name, health)];
+        store
+            .replace_carrier_statuses(who, &statuses)
+            .await
+            .expect("stored");
     };
     for (id, mine, others, expected) in [
         (1, Health::Up, Health::Up, 0),
         (2, Health::Down, Health::Strained, 0),
         (3, Health::Down, Health::Down, 1),
     ] {
-        write_down(node, "a", mine).await;
-        write_down(other, "a", others).await;
+        store_status(node, "a", mine).await;
+        store_status(other, "a", others).await;
         accept(&store, vec![pooled(id, pool)]).await;
         let released = store.release_pools(node, &[], 100).await.expect("answers");
         assert_eq!(released, expected, "{mine:?} {others:?}");
@@ -167,17 +170,17 @@ async fn a_pool_that_nobody_serves_is_given_back(store: Arc<dyn Store>) {
             (1 - expected, expected)
         );
     }
-    write_down(other, "b", Health::Up).await;
+    store_status(other, "b", Health::Up).await;
     accept(&store, vec![pooled(4, pool), pooled(5, pool)]).await;
     let released = store.release_pools(node, &[], 1).await.expect("answers");
-    assert_eq!(released, 1, "no more than was asked for");
-    write_down(node, "a", Health::Up).await;
+    assert_eq!(released, 1, "no more than the limit");
+    store_status(node, "a", Health::Up).await;
     store.leave(other).await.expect("answers");
     let released = store.release_pools(node, &[], 100).await.expect("answers");
-    assert_eq!(released, 1, "one node alone needs no pool");
+    assert_eq!(released, 1, "a single node needs no pool");
 }
 
-async fn what_waits_in_a_pool_is_seen_by_operators(store: Arc<dyn Store>) {
+async fn messages_in_pools_are_shown_to_operators(store: Arc<dyn Store>) {
     let (_, pool, _) = pools(&store).await;
     accept(&store, vec![pooled(1, pool), due(2)]).await;
     let queues = store.list_queues().await.expect("answers");
@@ -190,10 +193,10 @@ async fn what_waits_in_a_pool_is_seen_by_operators(store: Arc<dyn Store>) {
     let overdue = overdue.expect("answers");
     assert_eq!(overdue.len(), 2);
     assert!(overdue.iter().all(|overdue| overdue.node.is_none()));
-    let told = store
-        .find_story(None, overdue[0].id)
+    let detail = store
+        .find_message_detail(None, overdue[0].id)
         .await
         .expect("answers")
-        .expect("there");
-    assert_eq!(told.due_at, Some(past(0)));
+        .expect("it is there");
+    assert_eq!(detail.due_at, Some(past(0)));
 }

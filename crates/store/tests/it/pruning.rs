@@ -10,23 +10,23 @@ use jiff::SignedDuration;
 
 use super::sample::{EVERYTHING, accept, account, message};
 use super::steps::{
-    HOUR, claim, deliver, due, due_at, first_result, future, held, join, kind, past, receipt,
-    report, send, settle, settle_callback, taken, tried,
+    HOUR, attempted, claim, deliver, due, due_at, first_result, future, held, join, kind, past,
+    receipt, report, send, settle, settle_callback, taken,
 };
 
 on_both_stores!(
-    old_receipts_are_forgotten,
-    a_part_is_kept_as_long_as_its_message_waits,
-    a_name_that_is_used_again_is_as_young_as_its_last_part,
-    ended_messages_are_forgotten_with_all_that_is_theirs,
-    what_is_young_or_waits_is_kept,
-    steps_go_on_behind_what_waits,
+    old_receipts_are_deleted,
+    a_part_stays_while_its_message_waits,
+    a_reused_reference_is_as_recent_as_its_last_part,
+    ended_messages_are_deleted_with_all_their_rows,
+    recent_and_waiting_messages_stay,
+    steps_continue_after_waiting_messages,
 );
 
-/// Longer than the tests' past is ago.
+/// More than the age of any row in the tests.
 const AGES: SignedDuration = SignedDuration::from_hours(24 * 365 * 500);
 
-async fn old_receipts_are_forgotten(store: Arc<dyn Store>) {
+async fn old_receipts_are_deleted(store: Arc<dyn Store>) {
     let node = join(&store).await;
     deliver(&store, node, 1).await;
     let early = ["x", "y"].map(|name| receipt(name, Outcome::Delivered));
@@ -37,37 +37,37 @@ async fn old_receipts_are_forgotten(store: Arc<dyn Store>) {
     assert_eq!(prune(HOUR, 2).await, 1);
     assert_eq!(prune(HOUR, 2).await, 0);
     let again = report(&store, node, vec![receipt("ref-1", Outcome::Delivered)]).await;
-    assert_eq!(again, [Matched::Kept], "it is unknown by now");
+    assert_eq!(again, [Matched::Kept], "its part is deleted");
 }
 
-async fn a_part_is_kept_as_long_as_its_message_waits(store: Arc<dyn Store>) {
+async fn a_part_stays_while_its_message_waits(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a", "b"]).await;
     let prune = async || store.prune_receipts(HOUR, 10).await.expect("answers");
     assert_eq!(prune().await, 0);
     let failed = Outcome::Failed(domain::Code::ABSENT);
     report(&store, node, vec![receipt("b", failed)]).await;
-    assert_eq!(prune().await, 2, "nobody waits for the other part any more");
+    assert_eq!(prune().await, 2, "the other part is not needed any more");
 }
 
-/// One that is young keeps nothing else from being forgotten.
-async fn a_name_that_is_used_again_is_as_young_as_its_last_part(store: Arc<dyn Store>) {
+/// A recent part does not keep other parts.
+async fn a_reused_reference_is_as_recent_as_its_last_part(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for (id, reference) in [(1, "a"), (2, "b"), (3, "c")] {
         send(&store, node, id, &[reference]).await;
         report(&store, node, vec![receipt(reference, Outcome::Delivered)]).await;
     }
     accept(&store, vec![held(4, node)]).await;
-    let young = Settlement {
+    let recent = Settlement {
         at: future(0),
         ..first_result(4, taken(&["a"]))
     };
-    settle(&store, node, vec![young]).await;
+    settle(&store, node, vec![recent]).await;
     let pruned = store.prune_receipts(HOUR, 10).await;
     assert_eq!(
         pruned.expect("answers"),
         3,
-        "the former use of the name, too"
+        "also the former use of the reference"
     );
     let matched = ["a", "b", "c"].map(|name| receipt(name, Outcome::Delivered));
     let matched = report(&store, node, matched.to_vec()).await;
@@ -80,13 +80,13 @@ async fn exists(store: &Arc<dyn Store>, id: u64) -> bool {
     found.expect("answers").is_some()
 }
 
-async fn ended_messages_are_forgotten_with_all_that_is_theirs(store: Arc<dyn Store>) {
+async fn ended_messages_are_deleted_with_all_their_rows(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let mut callbacks = Vec::new();
     for id in 1..=4 {
         let callback = deliver(&store, node, id).await;
         let next = [CallbackNext::Done, CallbackNext::Parked][usize::from(id == 2)];
-        assert!(settle_callback(&store, node, tried(&callback, next, 3)).await);
+        assert!(settle_callback(&store, node, attempted(&callback, next, 3)).await);
         callbacks.push(callback);
     }
     accept(&store, vec![due_at(5, future(1))]).await;
@@ -112,19 +112,19 @@ async fn ended_messages_are_forgotten_with_all_that_is_theirs(store: Arc<dyn Sto
     }
 }
 
-async fn what_is_young_or_waits_is_kept(store: Arc<dyn Store>) {
+async fn recent_and_waiting_messages_stay(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![due_at(1, future(1)), due(2), held(3, node)]).await;
     claim(&store, node).await;
     send(&store, node, 4, &["a"]).await;
     deliver(&store, node, 5).await;
-    let gone = deliver(&store, node, 6).await;
-    assert!(settle_callback(&store, node, tried(&gone, CallbackNext::Done, 3)).await);
-    let young = Submission {
+    let done = deliver(&store, node, 6).await;
+    assert!(settle_callback(&store, node, attempted(&done, CallbackNext::Done, 3)).await);
+    let recent = Submission {
         accepted_at: future(0),
         ..due_at(7, future(1))
     };
-    accept(&store, vec![young]).await;
+    accept(&store, vec![recent]).await;
     let old = store.prune_messages(AGES, 10).await;
     assert_eq!(old.expect("answers"), 0);
     let old = store.prune_messages(HOUR, 10).await;
@@ -134,12 +134,14 @@ async fn what_is_young_or_waits_is_kept(store: Arc<dyn Store>) {
     }
 }
 
-async fn steps_go_on_behind_what_waits(store: Arc<dyn Store>) {
+async fn steps_continue_after_waiting_messages(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for id in 1..=10 {
         if id % 2 == 0 {
             let callback = deliver(&store, node, id).await;
-            assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
+            assert!(
+                settle_callback(&store, node, attempted(&callback, CallbackNext::Done, 3)).await
+            );
         } else {
             accept(&store, vec![due_at(id, future(1))]).await;
         }
@@ -153,6 +155,10 @@ async fn steps_go_on_behind_what_waits(store: Arc<dyn Store>) {
     }
     let cancelled = store.cancel(account(1), message(3), past(5)).await;
     cancelled.expect("answers");
-    assert_eq!(prune().await, 1, "the next walk begins at the lowest ID");
+    assert_eq!(
+        prune().await,
+        1,
+        "after the last step, the next starts at the lowest ID"
+    );
     assert!(!exists(&store, 3).await);
 }

@@ -15,18 +15,18 @@ use super::steps::{
 };
 
 on_both_stores!(
-    ids_match_in_every_form,
+    references_match_in_every_form,
     an_early_receipt_is_found_in_every_form,
     another_form_is_no_match_for_another_recipient,
     a_repetition_in_another_form_is_a_repetition,
-    a_reference_that_is_used_again_is_told_apart_by_the_recipient,
+    a_reused_reference_is_matched_by_recipient,
     an_early_receipt_for_a_used_reference_is_no_repetition,
-    early_receipts_for_one_reference_are_told_apart,
+    early_receipts_for_one_reference_are_matched_by_recipient,
     a_carrier_with_one_reference_for_all_does_no_harm,
     receipts_of_one_batch_find_their_own_parts,
-    receipts_and_answers_in_other_forms_that_cross_always_meet,
+    concurrent_receipts_and_answers_in_other_forms_are_always_matched,
     an_unmatched_receipt_is_listed_once,
-    tries_without_an_answer_are_counted,
+    attempts_without_an_answer_are_counted,
 );
 
 fn number(id: u64) -> Msisdn {
@@ -40,7 +40,7 @@ fn receipt_for(reference: &str, id: u64, outcome: Outcome) -> Receipt {
     }
 }
 
-/// A carrier took a message under a reference.
+/// The carrier accepted a message with this reference.
 fn taken_as(id: u64, reference: &str) -> Settlement {
     Settlement {
         to: number(id),
@@ -48,18 +48,23 @@ fn taken_as(id: u64, reference: &str) -> Settlement {
     }
 }
 
-async fn take(store: &Arc<dyn Store>, node: domain::NodeId, id: u64, reference: &str) -> Settled {
+async fn send_as(
+    store: &Arc<dyn Store>,
+    node: domain::NodeId,
+    id: u64,
+    reference: &str,
+) -> Settled {
     accept(store, vec![held(id, node)]).await;
     let settled = settle(store, node, vec![taken_as(id, reference)]).await;
     settled.into_iter().next().expect("one")
 }
 
-async fn reported(
+async fn settle_receipt(
     store: &Arc<dyn Store>,
     node: domain::NodeId,
-    one: Receipt,
+    receipt: Receipt,
 ) -> (u64, &'static str) {
-    let matched = report(store, node, vec![one]).await;
+    let matched = report(store, node, vec![receipt]).await;
     match &matched[0] {
         Matched::Ended(ended) => (ended.id.get(), "ended"),
         other => (0, kind(other)),
@@ -75,12 +80,16 @@ const FORMS: [(&str, &str); 6] = [
     ("7f3e-11", "7f3e-11"),
 ];
 
-async fn ids_match_in_every_form(store: Arc<dyn Store>) {
+async fn references_match_in_every_form(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for (id, (answer, written)) in (1..).zip(FORMS) {
-        assert_eq!(take(&store, node, id, answer).await, Settled::Stored);
+        assert_eq!(send_as(&store, node, id, answer).await, Settled::Stored);
         let one = receipt_for(written, id, Outcome::Delivered);
-        assert_eq!(reported(&store, node, one).await, (id, "ended"), "{answer}");
+        assert_eq!(
+            settle_receipt(&store, node, one).await,
+            (id, "ended"),
+            "{answer}"
+        );
     }
 }
 
@@ -88,54 +97,65 @@ async fn an_early_receipt_is_found_in_every_form(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for (id, (answer, written)) in (1..).zip(FORMS) {
         let early = receipt_for(written, id, ABSENT);
-        assert_eq!(reported(&store, node, early.clone()).await.1, "kept");
-        assert_eq!(reported(&store, node, early.clone()).await.1, "kept");
-        let settled = take(&store, node, id, answer).await;
+        assert_eq!(settle_receipt(&store, node, early.clone()).await.1, "kept");
+        assert_eq!(settle_receipt(&store, node, early.clone()).await.1, "kept");
+        let settled = send_as(&store, node, id, answer).await;
         assert!(
             matches!(settled, Settled::Ended(_)),
             "{answer}: {settled:?}"
         );
-        assert_eq!(reported(&store, node, early).await.1, "repeated");
+        assert_eq!(settle_receipt(&store, node, early).await.1, "repeated");
     }
     let unmatched = store.list_unmatched(10).await.expect("answers");
-    assert_eq!(unmatched, [], "nothing is left of them");
+    assert_eq!(unmatched, [], "all were matched");
 }
 
 async fn another_form_is_no_match_for_another_recipient(store: Arc<dyn Store>) {
     let node = join(&store).await;
-    take(&store, node, 1, "10").await;
+    send_as(&store, node, 1, "10").await;
     for written in ["16", "A"] {
         let other = receipt_for(written, 2, Outcome::Delivered);
-        assert_eq!(reported(&store, node, other).await.1, "kept", "{written}");
+        assert_eq!(
+            settle_receipt(&store, node, other).await.1,
+            "kept",
+            "{written}"
+        );
         let unknown = receipt(written, Outcome::Delivered);
-        assert_eq!(reported(&store, node, unknown).await.1, "kept", "{written}");
+        assert_eq!(
+            settle_receipt(&store, node, unknown).await.1,
+            "kept",
+            "{written}"
+        );
     }
     assert_eq!(state(&store, 1).await, MessageState::Sent);
     let own = receipt_for("16", 1, Outcome::Delivered);
-    assert_eq!(reported(&store, node, own).await, (1, "ended"));
+    assert_eq!(settle_receipt(&store, node, own).await, (1, "ended"));
 }
 
 async fn a_repetition_in_another_form_is_a_repetition(store: Arc<dyn Store>) {
     let node = join(&store).await;
-    take(&store, node, 1, "1A2B").await;
+    send_as(&store, node, 1, "1A2B").await;
     let one = receipt_for("6699", 1, Outcome::Delivered);
-    assert_eq!(reported(&store, node, one.clone()).await, (1, "ended"));
-    assert_eq!(reported(&store, node, one).await.1, "repeated");
+    assert_eq!(
+        settle_receipt(&store, node, one.clone()).await,
+        (1, "ended")
+    );
+    assert_eq!(settle_receipt(&store, node, one).await.1, "repeated");
     let unmatched = store.list_unmatched(10).await.expect("answers");
     assert_eq!(unmatched, []);
 }
 
-async fn a_reference_that_is_used_again_is_told_apart_by_the_recipient(store: Arc<dyn Store>) {
+async fn a_reused_reference_is_matched_by_recipient(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for id in 1..=3 {
-        assert_eq!(take(&store, node, id, "a").await, Settled::Stored);
+        assert_eq!(send_as(&store, node, id, "a").await, Settled::Stored);
     }
     let one = |id| receipt_for("a", id, Outcome::Delivered);
-    assert_eq!(reported(&store, node, one(2)).await, (2, "ended"));
-    assert_eq!(reported(&store, node, one(2)).await.1, "repeated");
-    assert_eq!(reported(&store, node, one(1)).await, (1, "ended"));
-    assert_eq!(reported(&store, node, one(3)).await, (3, "ended"));
-    // Two to the same recipient: the newest open part is meant, then the one before.
+    assert_eq!(settle_receipt(&store, node, one(2)).await, (2, "ended"));
+    assert_eq!(settle_receipt(&store, node, one(2)).await.1, "repeated");
+    assert_eq!(settle_receipt(&store, node, one(1)).await, (1, "ended"));
+    assert_eq!(settle_receipt(&store, node, one(3)).await, (3, "ended"));
+    // Of two parts to the same recipient, the newest open one is matched first.
     for id in [4, 5] {
         accept(&store, vec![held(id, node)]).await;
         let again = Settlement {
@@ -145,39 +165,39 @@ async fn a_reference_that_is_used_again_is_told_apart_by_the_recipient(store: Ar
         assert_eq!(settle(&store, node, vec![again]).await, [Settled::Stored]);
     }
     let one = || receipt_for("b", 4, Outcome::Delivered);
-    assert_eq!(reported(&store, node, one()).await, (5, "ended"));
-    assert_eq!(reported(&store, node, one()).await, (4, "ended"));
-    assert_eq!(reported(&store, node, one()).await.1, "repeated");
+    assert_eq!(settle_receipt(&store, node, one()).await, (5, "ended"));
+    assert_eq!(settle_receipt(&store, node, one()).await, (4, "ended"));
+    assert_eq!(settle_receipt(&store, node, one()).await.1, "repeated");
 }
 
 async fn an_early_receipt_for_a_used_reference_is_no_repetition(store: Arc<dyn Store>) {
     let node = join(&store).await;
-    take(&store, node, 1, "a").await;
+    send_as(&store, node, 1, "a").await;
     let first = receipt_for("a", 1, Outcome::Delivered);
-    assert_eq!(reported(&store, node, first).await, (1, "ended"));
-    take(&store, node, 2, "b").await;
+    assert_eq!(settle_receipt(&store, node, first).await, (1, "ended"));
+    send_as(&store, node, 2, "b").await;
     for (id, reference) in [(3, "a"), (4, "b")] {
         let early = receipt_for(reference, id, ABSENT);
-        assert_eq!(reported(&store, node, early).await.1, "kept");
-        let settled = take(&store, node, id, reference).await;
+        assert_eq!(settle_receipt(&store, node, early).await.1, "kept");
+        let settled = send_as(&store, node, id, reference).await;
         assert!(matches!(settled, Settled::Ended(_)), "{id}: {settled:?}");
     }
     let second = receipt_for("b", 2, Outcome::Delivered);
     assert_eq!(
-        reported(&store, node, second).await,
+        settle_receipt(&store, node, second).await,
         (2, "ended"),
         "still open"
     );
 }
 
-async fn early_receipts_for_one_reference_are_told_apart(store: Arc<dyn Store>) {
+async fn early_receipts_for_one_reference_are_matched_by_recipient(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for id in 1..=3 {
         let early = receipt_for("a", id, ABSENT);
-        assert_eq!(reported(&store, node, early).await.1, "kept");
+        assert_eq!(settle_receipt(&store, node, early).await.1, "kept");
     }
     for id in [2, 3, 1] {
-        let settled = take(&store, node, id, "a").await;
+        let settled = send_as(&store, node, id, "a").await;
         assert!(matches!(settled, Settled::Ended(_)), "{id}: {settled:?}");
     }
 }
@@ -194,19 +214,22 @@ async fn a_carrier_with_one_reference_for_all_does_no_harm(store: Arc<dyn Store>
         "{settled:?}"
     );
     let one = |id| receipt_for("0", id, Outcome::Delivered);
-    assert_eq!(reported(&store, node, one(MESSAGES)).await.1, "ended");
-    assert_eq!(reported(&store, node, one(MESSAGES - 20)).await.1, "ended");
+    assert_eq!(settle_receipt(&store, node, one(MESSAGES)).await.1, "ended");
     assert_eq!(
-        reported(&store, node, one(1)).await.1,
+        settle_receipt(&store, node, one(MESSAGES - 20)).await.1,
+        "ended"
+    );
+    assert_eq!(
+        settle_receipt(&store, node, one(1)).await.1,
         "kept",
-        "too long ago"
+        "only the newest parts are searched"
     );
 }
 
 async fn receipts_of_one_batch_find_their_own_parts(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for (id, reference) in [(1, "a"), (2, "a"), (3, "10"), (4, "16")] {
-        take(&store, node, id, reference).await;
+        send_as(&store, node, id, reference).await;
     }
     let batch = vec![
         receipt_for("a", 1, ABSENT),
@@ -224,7 +247,7 @@ async fn receipts_of_one_batch_find_their_own_parts(store: Arc<dyn Store>) {
     );
 }
 
-pub(super) async fn receipts_and_answers_in_other_forms_that_cross_always_meet(
+pub(super) async fn concurrent_receipts_and_answers_in_other_forms_are_always_matched(
     store: Arc<dyn Store>,
 ) {
     const MESSAGES: u64 = 60;
@@ -255,19 +278,22 @@ async fn an_unmatched_receipt_is_listed_once(store: Arc<dyn Store>) {
     let node = join(&store).await;
     report(&store, node, vec![receipt_for("10", 1, ABSENT)]).await;
     let unmatched = store.list_unmatched(10).await.expect("answers");
-    let references: Vec<_> = unmatched.iter().map(|one| one.reference.as_str()).collect();
+    let references: Vec<_> = unmatched
+        .iter()
+        .map(|receipt| receipt.reference.as_str())
+        .collect();
     assert_eq!(references, ["10"]);
 }
 
-async fn tries_without_an_answer_are_counted(store: Arc<dyn Store>) {
+async fn attempts_without_an_answer_are_counted(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     accept(&store, vec![held(2, node)]).await;
     let unknown = first_result(2, SendResult::Unknown(super::steps::past(1)));
     assert_eq!(settle(&store, node, vec![unknown]).await, [Settled::Stored]);
-    for tries in 1..=2 {
+    for attempts in 1..=2 {
         let claimed = claim(&store, node).await;
-        assert_eq!((claimed.len(), claimed[0].unknown_tries), (1, tries));
+        assert_eq!((claimed.len(), claimed[0].unknown_tries), (1, attempts));
         let unknown = SendResult::Unknown(super::steps::past(1));
         settle(&store, node, vec![result(&claimed[0], unknown)]).await;
     }

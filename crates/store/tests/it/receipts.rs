@@ -15,14 +15,14 @@ use super::steps::{
 
 on_both_stores!(
     a_receipt_ends_its_message,
-    a_receipt_that_comes_first_waits_for_the_answer,
-    what_was_said_once_is_not_said_again,
-    an_end_never_changes,
-    receipts_and_answers_that_cross_always_meet,
-    a_carrier_may_use_a_name_again,
-    what_is_never_reported_on_expires,
-    parts_in_transit_are_listed_by_name,
-    an_inbox_shows_what_arrived,
+    an_early_receipt_waits_for_the_answer,
+    a_repeated_receipt_changes_nothing,
+    a_final_state_never_changes,
+    concurrent_receipts_and_answers_are_always_matched,
+    a_carrier_may_reuse_a_reference,
+    a_message_without_a_receipt_expires,
+    parts_in_transit_are_listed_by_reference,
+    an_inbox_shows_delivered_messages,
 );
 
 async fn a_receipt_ends_its_message(store: Arc<dyn Store>) {
@@ -48,7 +48,7 @@ async fn a_receipt_ends_its_message(store: Arc<dyn Store>) {
     assert_eq!(expired, []);
 }
 
-async fn a_receipt_that_comes_first_waits_for_the_answer(store: Arc<dyn Store>) {
+async fn an_early_receipt_waits_for_the_answer(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let early = report(&store, node, vec![receipt("b", ABSENT)]).await;
@@ -76,7 +76,7 @@ async fn a_receipt_that_comes_first_waits_for_the_answer(store: Arc<dyn Store>) 
     assert_eq!(late, [Matched::Repeated]);
 }
 
-async fn what_was_said_once_is_not_said_again(store: Arc<dyn Store>) {
+async fn a_repeated_receipt_changes_nothing(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     send(&store, node, 2, &["b"]).await;
@@ -99,7 +99,7 @@ async fn what_was_said_once_is_not_said_again(store: Arc<dyn Store>) {
     assert_eq!(report(&store, node, vec![]).await, []);
 }
 
-async fn an_end_never_changes(store: Arc<dyn Store>) {
+async fn a_final_state_never_changes(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let expiring = Submission {
         expires_at: past(9),
@@ -117,7 +117,7 @@ async fn an_end_never_changes(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 1).await, before);
 }
 
-pub(super) async fn receipts_and_answers_that_cross_always_meet(store: Arc<dyn Store>) {
+pub(super) async fn concurrent_receipts_and_answers_are_always_matched(store: Arc<dyn Store>) {
     const MESSAGES: u64 = 60;
     let node = join(&store).await;
     let batch = (1..=MESSAGES).map(|id| held(id, node));
@@ -141,7 +141,7 @@ pub(super) async fn receipts_and_answers_that_cross_always_meet(store: Arc<dyn S
     assert_eq!(ended.count() as u64, MESSAGES, "each ends exactly once");
 }
 
-async fn a_carrier_may_use_a_name_again(store: Arc<dyn Store>) {
+async fn a_carrier_may_reuse_a_reference(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     report(&store, node, vec![receipt("a", Outcome::Delivered)]).await;
@@ -152,11 +152,11 @@ async fn a_carrier_may_use_a_name_again(store: Arc<dyn Store>) {
     let [Matched::Ended(ended)] = &matched[..] else {
         panic!("{matched:?}")
     };
-    assert_eq!(ended.id.get(), 3, "the newest one is meant");
+    assert_eq!(ended.id.get(), 3, "the newest open part is matched");
     assert_eq!(state(&store, 2).await, MessageState::Sent);
 }
 
-async fn what_is_never_reported_on_expires(store: Arc<dyn Store>) {
+async fn a_message_without_a_receipt_expires(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for (id, expires_at) in [(1, past(30)), (2, past(20)), (3, future(1)), (4, past(10))] {
         let submission = Submission {
@@ -174,14 +174,14 @@ async fn what_is_never_reported_on_expires(store: Arc<dyn Store>) {
     assert!(first.iter().all(|ended| ended.callback.is_some()));
     let second = expire(2, false).await.expect("answers");
     assert_eq!(ids(&second), [1]);
-    assert_eq!(second[0].callback, None, "nobody holds it");
+    assert_eq!(second[0].callback, None, "no node holds it");
     assert_eq!(expire(2, true).await.expect("answers"), []);
     let ended = state(&store, 1).await;
     assert_eq!(ended.name(), "expired");
     assert_eq!(state(&store, 3).await, MessageState::Sent);
 }
 
-async fn parts_in_transit_are_listed_by_name(store: Arc<dyn Store>) {
+async fn parts_in_transit_are_listed_by_reference(store: Arc<dyn Store>) {
     let node = join(&store).await;
     for (id, reference) in [(1, "b"), (2, "a"), (3, "Z"), (4, "ä"), (5, "c")] {
         send(&store, node, id, &[reference]).await;
@@ -209,7 +209,7 @@ async fn parts_in_transit_are_listed_by_name(store: Arc<dyn Store>) {
     assert_eq!(first.expect("answers"), [expected]);
 }
 
-async fn an_inbox_shows_what_arrived(store: Arc<dyn Store>) {
+async fn an_inbox_shows_delivered_messages(store: Arc<dyn Store>) {
     let node = join(&store).await;
     deliver(&store, node, 1).await;
     send(&store, node, 2, &["failed"]).await;

@@ -13,26 +13,26 @@ use jiff::SignedDuration;
 
 use super::sample::{EVERYTHING, accept, account};
 use super::steps::{
-    claim_callbacks, claim_from, first_result, future, held, join, join_for, past, receipt,
-    replay_all, report, settle, settle_callback, taken, tried, url,
+    attempted, claim_callbacks, claim_from, first_result, future, held, join, join_for, past,
+    receipt, replay_all, report, settle, settle_callback, taken, url,
 };
 
 on_both_stores!(
-    what_is_put_back_waits_in_its_receivers_queue_and_keeps_its_place,
-    a_claim_takes_from_the_queues_that_it_names_and_no_more_than_it_says,
+    a_requeued_callback_keeps_its_position,
+    a_claim_is_limited_to_its_queues_and_their_limits,
     queues_are_listed_step_by_step,
-    a_queue_costs_no_try_and_is_counted_as_due,
+    queued_callbacks_cost_no_attempt_and_count_as_due,
     a_queue_outlives_its_node,
-    a_replay_counts_what_is_in_a_queue_and_leaves_it_there,
-    a_replay_tells_the_nodes_whom_to_try,
-    what_a_node_holds_is_listed_page_by_page,
-    what_was_claimed_again_is_not_released,
+    a_replay_counts_queued_callbacks_and_keeps_their_position,
+    a_replay_tells_the_nodes_which_receivers_to_retry,
+    held_callbacks_are_listed_page_by_page,
+    a_callback_claimed_again_is_not_released,
 );
 
-/// Any time: what became due in the future counts, too.
+/// An age that even callbacks due in the future have.
 const ANY_AGE: SignedDuration = SignedDuration::from_hours(-1_000_000);
 
-/// A held report to an address.
+/// Creates a held report to this address.
 pub(super) async fn deliver_to(
     store: &Arc<dyn Store>,
     node: NodeId,
@@ -58,7 +58,7 @@ pub(super) fn receiver_of(callback: &Callback) -> ReceiverId {
     ReceiverId::new(callback.account, &Origin::of(&callback.url))
 }
 
-/// Puts a callback untried into its receiver's queue.
+/// Puts a callback into the queue of its receiver, without an attempt.
 async fn requeue(store: &Arc<dyn Store>, node: NodeId, callback: &Callback) -> bool {
     let settlement = CallbackSettlement {
         id: callback.id,
@@ -69,7 +69,7 @@ async fn requeue(store: &Arc<dyn Store>, node: NodeId, callback: &Callback) -> b
     settle_callback(store, node, settlement).await
 }
 
-/// So many reports in the queue of one receiver.
+/// Puts new reports into the queue of one receiver.
 pub(super) async fn queue_up(
     store: &Arc<dyn Store>,
     node: NodeId,
@@ -98,7 +98,7 @@ async fn list_queues(
     listed.expect("answers")
 }
 
-async fn what_is_put_back_waits_in_its_receivers_queue_and_keeps_its_place(store: Arc<dyn Store>) {
+async fn a_requeued_callback_keeps_its_position(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let queued = queue_up(&store, node, 1..=3, "https://one.example/dlr").await;
     assert!(!requeue(&store, node, &queued[0]).await, "it is not held");
@@ -111,19 +111,21 @@ async fn what_is_put_back_waits_in_its_receivers_queue_and_keeps_its_place(store
     assert_eq!(again.claim.due_at, queued[0].claim.due_at);
     assert!(requeue(&store, other, again).await);
     let all = claim_from(&store, node, &[(receiver, 10)]).await;
-    assert_eq!(ids(&all.queued), ids(&queued), "in the order as before");
+    assert_eq!(
+        ids(&all.queued),
+        ids(&queued),
+        "in the same order as before"
+    );
     assert_eq!(list_queues(&store, None, 10).await, []);
 }
 
-async fn a_claim_takes_from_the_queues_that_it_names_and_no_more_than_it_says(
-    store: Arc<dyn Store>,
-) {
+async fn a_claim_is_limited_to_its_queues_and_their_limits(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let one = queue_up(&store, node, 1..=3, "https://one.example/dlr").await;
     let two = queue_up(&store, node, 4..=6, "https://two.example/dlr").await;
     queue_up(&store, node, 7..=9, "https://three.example/dlr").await;
     let due = deliver_to(&store, node, 10, "https://one.example/dlr").await;
-    let later = tried(&due, CallbackNext::Later(past(5)), 3);
+    let later = attempted(&due, CallbackNext::Later(past(5)), 3);
     assert!(settle_callback(&store, node, later).await);
     let queues = [(receiver_of(&one[0]), 2), (receiver_of(&two[0]), 5)];
     let claimed = claim_from(&store, node, &queues).await;
@@ -156,7 +158,7 @@ async fn queues_are_listed_step_by_step(store: Arc<dyn Store>) {
     assert_eq!(list_queues(&store, all.last().copied(), 10).await, []);
 }
 
-async fn a_queue_costs_no_try_and_is_counted_as_due(store: Arc<dyn Store>) {
+async fn queued_callbacks_cost_no_attempt_and_count_as_due(store: Arc<dyn Store>) {
     let node = join(&store).await;
     queue_up(&store, node, 1..=3, "https://one.example/dlr").await;
     let listed = store
@@ -169,8 +171,10 @@ async fn a_queue_costs_no_try_and_is_counted_as_due(store: Arc<dyn Store>) {
         assert_eq!((record.tries, &record.last), (0, &None));
     }
     let queues = store.list_queues().await.expect("answers");
-    let due = queues.iter().find(|one| one.queue == Queue::CallbacksDue);
-    let due = due.expect("there is such a queue");
+    let due = queues
+        .iter()
+        .find(|depth| depth.queue == Queue::CallbacksDue);
+    let due = due.expect("every queue is listed");
     assert_eq!(due.count.0, 3);
     assert!(due.first_at.is_some());
     let receivers = store.list_receivers(None).await.expect("answers");
@@ -180,25 +184,25 @@ async fn a_queue_costs_no_try_and_is_counted_as_due(store: Arc<dyn Store>) {
 }
 
 async fn a_queue_outlives_its_node(store: Arc<dyn Store>) {
-    let gone = join_for(&store, SignedDuration::from_secs(-1)).await;
-    let queued = queue_up(&store, gone, 1..=1, "https://one.example/dlr").await;
-    let held = deliver_to(&store, gone, 2, "https://one.example/dlr").await;
+    let dead = join_for(&store, SignedDuration::from_secs(-1)).await;
+    let queued = queue_up(&store, dead, 1..=1, "https://one.example/dlr").await;
+    let held = deliver_to(&store, dead, 2, "https://one.example/dlr").await;
     let node = join(&store).await;
-    store.give_up_dead(node).await.expect("answers");
+    store.remove_dead_nodes(node).await.expect("answers");
     let claimed = claim_from(&store, node, &[(receiver_of(&held), 10)]).await;
-    assert_eq!(ids(&claimed.due), [held.id.get()], "what it held");
-    assert_eq!(ids(&claimed.queued), ids(&queued), "what nobody held");
+    assert_eq!(ids(&claimed.due), [held.id.get()], "the dead node held it");
+    assert_eq!(ids(&claimed.queued), ids(&queued), "no node held it");
 }
 
-async fn a_replay_counts_what_is_in_a_queue_and_leaves_it_there(store: Arc<dyn Store>) {
+async fn a_replay_counts_queued_callbacks_and_keeps_their_position(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let queued = queue_up(&store, node, 1..=3, "https://one.example/dlr").await;
     let later = deliver_to(&store, node, 4, "https://one.example/dlr").await;
     let done = deliver_to(&store, node, 5, "https://one.example/dlr").await;
     let held = deliver_to(&store, node, 6, "https://one.example/dlr").await;
     let next = CallbackNext::Later(future(0));
-    assert!(settle_callback(&store, node, tried(&later, next, 3)).await);
-    assert!(settle_callback(&store, node, tried(&done, CallbackNext::Done, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&later, next, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&done, CallbackNext::Done, 3)).await);
     let everything = CallbackFilter::default();
     let replayed = replay_all(&store, &everything).await;
     assert_eq!(replayed.expect("answers"), 4, "three queued, one later");
@@ -219,7 +223,7 @@ async fn a_replay_counts_what_is_in_a_queue_and_leaves_it_there(store: Arc<dyn S
     assert_eq!(ids(&claimed.queued), ids(&queued));
 }
 
-async fn a_replay_tells_the_nodes_whom_to_try(store: Arc<dyn Store>) {
+async fn a_replay_tells_the_nodes_which_receivers_to_retry(store: Arc<dyn Store>) {
     let node = join(&store).await;
     assert_eq!(store.list_replay_requests(0).await.expect("answers"), []);
     let callback = deliver_to(&store, node, 1, "https://one.example/a").await;
@@ -237,12 +241,12 @@ async fn a_replay_tells_the_nodes_whom_to_try(store: Arc<dyn Store>) {
         replay_all(&store, &filter).await.expect("answers");
     }
     let requests = store.list_replay_requests(0).await.expect("answers");
-    let shown = |request: &ReplayRequest| (request.account, request.url_prefix.clone());
+    let key = |request: &ReplayRequest| (request.account, request.url_prefix.clone());
     let expected = [
         (Some(account(7)), "https://two.".to_owned()),
         (Some(callback.account), "https://one.example/a".to_owned()),
     ];
-    assert_eq!(requests.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert_eq!(requests.iter().map(key).collect::<Vec<_>>(), expected);
     assert!(requests[0].number < requests[1].number);
     let newer = store.list_replay_requests(requests[0].number).await;
     assert_eq!(newer.expect("answers"), requests[1..]);
@@ -255,7 +259,7 @@ fn row(callback: &Callback) -> HeldCallback {
     }
 }
 
-async fn what_a_node_holds_is_listed_page_by_page(store: Arc<dyn Store>) {
+async fn held_callbacks_are_listed_page_by_page(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let mut held = Vec::new();
     for id in 1..=5 {
@@ -273,10 +277,10 @@ async fn what_a_node_holds_is_listed_page_by_page(store: Arc<dyn Store>) {
     assert_eq!(list(ANY_AGE, Some(held[1]), 2).await, held[2..4]);
     assert_eq!(list(ANY_AGE, Some(held[4]), 2).await, []);
     let recent = list(SignedDuration::from_hours(1), None, 10).await;
-    assert_eq!(recent, [], "all became due only now");
+    assert_eq!(recent, [], "all became due only recently");
 }
 
-async fn what_was_claimed_again_is_not_released(store: Arc<dyn Store>) {
+async fn a_callback_claimed_again_is_not_released(store: Arc<dyn Store>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let callback = deliver_to(&store, node, 1, "https://one.example/dlr").await;
     let release = async |node, held| {
@@ -288,7 +292,7 @@ async fn what_was_claimed_again_is_not_released(store: Arc<dyn Store>) {
     assert_eq!(release(node, row(&callback)).await, 0, "released before");
     let again = claim_callbacks(&store, node).await.remove(0);
     assert_eq!(release(node, row(&callback)).await, 0, "an older claim");
-    assert!(settle_callback(&store, node, tried(&again, CallbackNext::Done, 3)).await);
+    assert!(settle_callback(&store, node, attempted(&again, CallbackNext::Done, 3)).await);
     assert_eq!(release(node, row(&again)).await, 0, "it is settled");
     let nothing = store.release_callbacks(node, Vec::new()).await;
     assert_eq!(nothing.expect("answers"), 0);

@@ -13,18 +13,18 @@ use super::sample::{accept, at, create_account, message, scheduled, submission};
 use super::steps::{ABSENT, first_result, held, join, receipt, report, settle, taken};
 
 on_both_stores!(
-    what_no_network_took_is_refunded,
+    a_message_that_no_network_took_is_refunded,
     parts_that_a_network_took_stay_charged,
-    a_price_is_given_back_once,
+    a_message_is_refunded_once,
     a_cancelled_message_is_refunded,
 );
 
-async fn what_no_network_took_is_refunded(store: Arc<dyn Store>) {
+async fn a_message_that_no_network_took_is_refunded(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let acme = create_account(&store, "acme").await;
     let failed = |number: u16| Outcome::Failed(Code::new(number).expect("a code"));
     let mut expected = START;
-    // How it ended, and whether it is refunded when no carrier took it, and when one had.
+    // The outcome, whether it is refunded if no carrier accepted the message, and if one did.
     for (id, (outcome, refused, reported)) in (1..).step_by(2).zip([
         (Outcome::Delivered, false, false),
         (Outcome::Expired, false, false),
@@ -48,7 +48,11 @@ async fn what_no_network_took_is_refunded(store: Arc<dyn Store>) {
         let settled = settle(&store, node, vec![over]).await;
         assert!(matches!(settled[0], Settled::Ended(_)), "{outcome:?}");
         expected -= if refused { 1_000 } else { 2_000 };
-        assert_eq!(balance(&store, acme).await, expected, "{outcome:?} at once");
+        assert_eq!(
+            balance(&store, acme).await,
+            expected,
+            "{outcome:?}, refused"
+        );
         let name = (id + 1).to_string();
         settle(&store, node, vec![first_result(id + 1, taken(&[&name]))]).await;
         let matched = report(&store, node, vec![receipt(&name, outcome)]).await;
@@ -57,7 +61,7 @@ async fn what_no_network_took_is_refunded(store: Arc<dyn Store>) {
         assert_eq!(
             balance(&store, acme).await,
             expected,
-            "{outcome:?} by receipt"
+            "{outcome:?}, by receipt"
         );
     }
     assert_balanced(&store).await;
@@ -75,7 +79,7 @@ async fn parts_that_a_network_took_stay_charged(store: Arc<dyn Store>) {
         let mut long = priced(held(id, node), acme, 3_000);
         long.shape.parts = 3;
         accept(&store, vec![long]).await;
-        // One of the parts may be reported before the answer is stored; the message is over all the same.
+        // A part may be reported before the answer is stored; the message still ends with the answer.
         let early = references
             .first()
             .map(|name| receipt(name, Outcome::Delivered));
@@ -98,7 +102,7 @@ async fn parts_that_a_network_took_stay_charged(store: Arc<dyn Store>) {
     assert_balanced(&store).await;
 }
 
-async fn a_price_is_given_back_once(store: Arc<dyn Store>) {
+async fn a_message_is_refunded_once(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let acme = create_account(&store, "acme").await;
     let route_down = Outcome::Failed(Code::new(30).expect("a code"));
@@ -133,7 +137,7 @@ async fn a_price_is_given_back_once(store: Arc<dyn Store>) {
     assert_eq!(
         balance(&store, acme).await,
         START - 500,
-        "the first whole, the second stays charged"
+        "the first is refunded, the second is not"
     );
     assert_eq!(
         entries(&store, acme).await,

@@ -11,28 +11,28 @@ use tokio::task::JoinSet;
 use super::fixture::Database;
 use super::sample::{EVERYTHING, accept};
 use super::steps::{
-    claim_callbacks, first_result, future, held, join, past, receipt, replay_all, report, settle,
-    settle_callback, taken, tried, url,
+    attempted, claim_callbacks, first_result, future, held, join, past, receipt, replay_all,
+    report, settle, settle_callback, taken, url,
 };
 
 on_both_stores!(
-    a_list_shows_what_fits_the_newest_first,
-    a_replay_makes_due_what_fits,
-    a_replay_leaves_alone_what_a_node_holds,
-    a_replay_hurries_what_waits,
-    of_two_replays_at_once_one_counts,
+    a_list_shows_matching_callbacks_newest_first,
+    a_replay_makes_matching_callbacks_due,
+    a_replay_skips_held_callbacks,
+    a_replay_makes_waiting_callbacks_due,
+    concurrent_replays_queue_each_callback_once,
 );
 
-/// Cases that look at the database itself.
+/// Cases that need the database itself.
 mod steps {
     use super::a_replay_locks_a_bounded_number_of_rows_at_once;
 
     on_both_databases!(a_replay_locks_a_bounded_number_of_rows_at_once);
 }
 
-/// Five reports, each made a second after the other: 1 and 2 to one host, of which 2 is done; 3 and 4 to another, of
-/// which 4 waits for its time; 5 is parked, too, and to an address like the first's. Returns who held them.
-async fn five(store: &Arc<dyn Store>) -> NodeId {
+/// Five reports, created one second after the other: 1 (parked) and 2 (done) to one host, 3 (parked) and 4 (waiting)
+/// to another, and 5 (parked) to a host whose name starts like the first. Returns the node that held them.
+async fn create_five_callbacks(store: &Arc<dyn Store>) -> NodeId {
     let node = join(store).await;
     for (id, address, next) in [
         (1, "https://one.example/a", CallbackNext::Parked),
@@ -59,7 +59,7 @@ async fn five(store: &Arc<dyn Store>) -> NodeId {
             panic!("{matched:?}")
         };
         let callback = ended.callback.as_ref().expect("held");
-        assert!(settle_callback(store, node, tried(callback, next, 9)).await);
+        assert!(settle_callback(store, node, attempted(callback, next, 9)).await);
     }
     node
 }
@@ -71,7 +71,7 @@ fn filters() -> [(&'static str, CallbackFilter, Vec<u64>); 7] {
         ..CallbackFilter::default()
     };
     [
-        ("all that are open", none.clone(), vec![5, 4, 3, 1]),
+        ("all open ones", none.clone(), vec![5, 4, 3, 1]),
         (
             "all",
             CallbackFilter {
@@ -82,7 +82,7 @@ fn filters() -> [(&'static str, CallbackFilter, Vec<u64>); 7] {
         ),
         ("a host", prefix("https://one.example/"), vec![1]),
         ("a longer prefix", prefix("https://two.example/b"), vec![4]),
-        ("a prefix that nothing has", prefix("http:"), vec![]),
+        ("a prefix without a match", prefix("http:"), vec![]),
         (
             "a time",
             CallbackFilter {
@@ -112,8 +112,8 @@ fn subjects<'a>(payloads: impl Iterator<Item = &'a str>) -> Vec<u64> {
         .collect()
 }
 
-async fn a_list_shows_what_fits_the_newest_first(store: Arc<dyn Store>) {
-    five(&store).await;
+async fn a_list_shows_matching_callbacks_newest_first(store: Arc<dyn Store>) {
+    create_five_callbacks(&store).await;
     for (name, filter, expected) in filters() {
         let listed = store.list_callbacks(&filter, EVERYTHING).await;
         let listed = listed.expect("answers");
@@ -135,8 +135,8 @@ async fn a_list_shows_what_fits_the_newest_first(store: Arc<dyn Store>) {
     assert_eq!(one.expect("answers"), page[1..]);
 }
 
-async fn a_replay_makes_due_what_fits(store: Arc<dyn Store>) {
-    let node = five(&store).await;
+async fn a_replay_makes_matching_callbacks_due(store: Arc<dyn Store>) {
+    let node = create_five_callbacks(&store).await;
     for (name, filter, mut expected) in filters() {
         let replayed = replay_all(&store, &filter).await.expect("answers");
         assert_eq!(replayed, expected.len() as u64, "{name}");
@@ -151,13 +151,13 @@ async fn a_replay_makes_due_what_fits(store: Arc<dyn Store>) {
                 4 => CallbackNext::Later(future(0)),
                 _ => CallbackNext::Parked,
             };
-            assert!(settle_callback(&store, node, tried(&callback, next, 10)).await);
+            assert!(settle_callback(&store, node, attempted(&callback, next, 10)).await);
         }
     }
 }
 
-async fn a_replay_leaves_alone_what_a_node_holds(store: Arc<dyn Store>) {
-    let node = five(&store).await;
+async fn a_replay_skips_held_callbacks(store: Arc<dyn Store>) {
+    let node = create_five_callbacks(&store).await;
     let everything = CallbackFilter::default();
     let replay = async || replay_all(&store, &everything).await.expect("answers");
     assert_eq!(replay().await, 4);
@@ -165,12 +165,12 @@ async fn a_replay_leaves_alone_what_a_node_holds(store: Arc<dyn Store>) {
     assert_eq!(claimed.len(), 4);
     assert_eq!(replay().await, 0);
     for callback in &claimed {
-        assert!(settle_callback(&store, node, tried(callback, CallbackNext::Done, 10)).await);
+        assert!(settle_callback(&store, node, attempted(callback, CallbackNext::Done, 10)).await);
     }
 }
 
-async fn a_replay_hurries_what_waits(store: Arc<dyn Store>) {
-    let node = five(&store).await;
+async fn a_replay_makes_waiting_callbacks_due(store: Arc<dyn Store>) {
+    let node = create_five_callbacks(&store).await;
     assert_eq!(claim_callbacks(&store, node).await, []);
     let waiting = CallbackFilter {
         url_prefix: Some("https://two.example/b".to_owned()),
@@ -183,10 +183,10 @@ async fn a_replay_hurries_what_waits(store: Arc<dyn Store>) {
     assert_eq!(claim_callbacks(&store, node).await.len(), 1);
 }
 
-/// Many parked reports and many that wait for their time.
+/// With many parked and many waiting reports.
 async fn a_replay_locks_a_bounded_number_of_rows_at_once(database: Database) {
     const EACH: i64 = 2_500;
-    const MOST: u64 = 1_000;
+    const LIMIT: u64 = 1_000;
     let store = database.open().await;
     let url = match database {
         Database::Sqlite(_) => "CAST('https://one.example/' AS BLOB)",
@@ -217,23 +217,23 @@ async fn a_replay_locks_a_bounded_number_of_rows_at_once(database: Database) {
             .replay_callbacks(&filter, from)
             .await
             .expect("answers");
-        assert!(step.count <= MOST, "{step:?}");
+        assert!(step.count <= LIMIT, "{step:?}");
         replayed += step.count;
         let due = database.numbers(due, 1).await[0][0].expect("a number");
         assert_eq!(
             due.cast_unsigned(),
             replayed,
-            "each step is there before the next"
+            "each step is committed before the next"
         );
         next = step.next;
     }
     assert_eq!(replayed, 2 * EACH.cast_unsigned());
     let again = replay_all(&store, &filter).await.expect("answers");
-    assert_eq!(again, replayed, "they are due, and keep their place");
+    assert_eq!(again, replayed, "they are due, and keep their position");
 }
 
-async fn of_two_replays_at_once_one_counts(store: Arc<dyn Store>) {
-    let node = five(&store).await;
+async fn concurrent_replays_queue_each_callback_once(store: Arc<dyn Store>) {
+    let node = create_five_callbacks(&store).await;
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
         let store = Arc::clone(&store);

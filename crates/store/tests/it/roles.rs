@@ -6,7 +6,7 @@ use domain::ports::{Invitation, InvitationRecord, PersonChanged, PersonRecord, P
 use domain::{AccountId, PersonId, Role};
 use tokio::task::JoinSet;
 
-use super::people::{accept, credentials, email, invite, join, member, password, whose};
+use super::people::{accept, credentials, email, find_signed_in, invite, join, member, password};
 use super::sample::{at, create_account, hash};
 use super::sign_in::session;
 
@@ -14,10 +14,10 @@ on_both_stores!(
     people_are_listed_by_account_and_page,
     invitations_are_listed_while_they_work_and_can_be_withdrawn,
     a_role_changes_with_its_account,
-    who_is_removed_is_gone_with_every_way_in,
+    a_removed_person_loses_all_access,
     the_last_operator_stays,
-    of_two_operators_who_remove_each_other_one_stays,
-    a_new_password_of_ones_own_keeps_one_session,
+    one_of_two_operators_who_remove_each_other_stays,
+    changing_the_own_password_keeps_one_session,
 );
 
 async fn list(
@@ -98,7 +98,7 @@ async fn invitations_are_listed_while_they_work_and_can_be_withdrawn(store: Arc<
         ("all", None, 9, 1, vec![&ann, &bob, &op]),
         ("about an account", Some(acme), 9, 1, vec![&ann, &bob]),
         ("one", None, 1, 1, vec![&ann]),
-        ("too late", None, 9, 60, vec![]),
+        ("expired", None, 9, 60, vec![]),
     ] {
         let listed = store.list_invitations(account, limit, at(second)).await;
         let listed = listed.expect("answers");
@@ -125,7 +125,9 @@ async fn a_role_changes_with_its_account(store: Arc<dyn Store>) {
     ] {
         let changed = store.set_role(ann, role, account, at(3)).await;
         assert_eq!(changed.expect("answers"), PersonChanged::Done);
-        let signed_in = whose(&store, "ann@example.com").await.expect("signed in");
+        let signed_in = find_signed_in(&store, "ann@example.com")
+            .await
+            .expect("signed in");
         assert_eq!((signed_in.role(), signed_in.account()), (role, account));
     }
     let nobody = PersonId::new(999).expect("an ID");
@@ -135,7 +137,7 @@ async fn a_role_changes_with_its_account(store: Arc<dyn Store>) {
     assert_eq!(changed.expect("answers"), PersonChanged::Unknown);
 }
 
-async fn who_is_removed_is_gone_with_every_way_in(store: Arc<dyn Store>) {
+async fn a_removed_person_loses_all_access(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", acme).await;
     member(&store, "bob@example.com", acme).await;
@@ -145,21 +147,23 @@ async fn who_is_removed_is_gone_with_every_way_in(store: Arc<dyn Store>) {
     };
     invite(&store, &again, "again").await;
     super::second_factor::enable(&store, ann).await;
-    let half = store.open_half(ann, &hash("half"), at(300), at(1)).await;
-    half.expect("it is half open");
+    let pending = store
+        .create_pending_sign_in(ann, &hash("pending"), at(300), at(1))
+        .await;
+    pending.expect("it is pending");
 
     let removed = store.remove_person(ann, at(3)).await.expect("answers");
     assert_eq!(removed, PersonChanged::Done);
-    assert_eq!(whose(&store, "ann@example.com").await, None);
+    assert_eq!(find_signed_in(&store, "ann@example.com").await, None);
     assert_eq!(credentials(&store, "ann@example.com").await, None);
     assert_eq!(accept(&store, "again", "x").await, None);
-    let tried = store.try_half(&hash("half"), 5, at(2)).await;
-    assert_eq!(tried.expect("answers"), None);
-    assert!(whose(&store, "bob@example.com").await.is_some());
+    let attempted = store.try_pending_sign_in(&hash("pending"), 5, at(2)).await;
+    assert_eq!(attempted.expect("answers"), None);
+    assert!(find_signed_in(&store, "bob@example.com").await.is_some());
     let removed = store.remove_person(ann, at(3)).await.expect("answers");
     assert_eq!(removed, PersonChanged::Unknown);
     let back = member(&store, "ann@example.com", acme).await;
-    assert_ne!(back, ann, "the address is free again, the ID is not");
+    assert_ne!(back, ann, "the address can be used again, the ID cannot");
 }
 
 async fn the_last_operator_stays(store: Arc<dyn Store>) {
@@ -175,7 +179,7 @@ async fn the_last_operator_stays(store: Arc<dyn Store>) {
     );
     let moved = store.set_role(one, Role::Operator, Some(acme), at(3)).await;
     assert_eq!(moved.expect("answers"), PersonChanged::Done);
-    assert!(whose(&store, "one@example.com").await.is_some());
+    assert!(find_signed_in(&store, "one@example.com").await.is_some());
 
     let two = operator(&store, "two@example.com").await;
     let demoted = store.set_role(one, Role::Admin, Some(acme), at(3)).await;
@@ -186,7 +190,7 @@ async fn the_last_operator_stays(store: Arc<dyn Store>) {
     );
 }
 
-async fn of_two_operators_who_remove_each_other_one_stays(store: Arc<dyn Store>) {
+async fn one_of_two_operators_who_remove_each_other_stays(store: Arc<dyn Store>) {
     for round in 0..5 {
         let mut tasks = JoinSet::new();
         for name in ["one", "two"] {
@@ -203,7 +207,7 @@ async fn of_two_operators_who_remove_each_other_one_stays(store: Arc<dyn Store>)
     }
 }
 
-async fn a_new_password_of_ones_own_keeps_one_session(store: Arc<dyn Store>) {
+async fn changing_the_own_password_keeps_one_session(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", acme).await;
     member(&store, "bob@example.com", acme).await;
@@ -212,14 +216,18 @@ async fn a_new_password_of_ones_own_keeps_one_session(store: Arc<dyn Store>) {
     let (own, second) = (password("own"), hash("second"));
     let set = store.set_password(ann, &own, &second, None).await;
     assert!(set.expect("answers"));
-    let kept = credentials(&store, "ann@example.com").await.expect("ann");
-    assert_eq!(kept.password, password("own"));
+    let ann_now = credentials(&store, "ann@example.com").await.expect("ann");
+    assert_eq!(ann_now.password, password("own"));
     for (secret, expected) in [
         ("ann@example.com", false),
         ("second", true),
         ("bob@example.com", true),
     ] {
-        assert_eq!(whose(&store, secret).await.is_some(), expected, "{secret}");
+        assert_eq!(
+            find_signed_in(&store, secret).await.is_some(),
+            expected,
+            "{secret}"
+        );
     }
     let nobody = PersonId::new(999).expect("an ID");
     let set = store.set_password(nobody, &own, &second, None).await;

@@ -1,4 +1,4 @@
-//! Sample values that cases change.
+//! Sample values for the tests.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ pub(crate) async fn try_accept(
 pub(crate) async fn accept(store: &Arc<dyn Store>, batch: Vec<Submission>) -> Vec<Accepted> {
     try_accept(store, batch)
         .await
-        .expect("the store takes the batch")
+        .expect("the store accepts the batch")
 }
 
 pub(crate) fn new_account(name: &str) -> NewAccount {

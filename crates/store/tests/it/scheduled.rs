@@ -11,11 +11,11 @@ use super::sample::{EVERYTHING, accept, account, at, message, scheduled, submiss
 
 on_both_stores!(
     a_record_shows_what_was_sent,
-    the_list_is_in_order_of_time_then_id_and_pages,
-    the_list_goes_on_from_a_time_and_an_id,
-    only_what_waits_is_listed_and_only_to_its_owner,
+    the_list_is_sorted_by_time_and_id_and_has_pages,
+    the_list_continues_after_a_time_and_an_id,
+    only_waiting_messages_of_the_account_are_listed,
     cancelling_works_once,
-    of_many_that_cancel_at_once_one_does,
+    one_of_many_concurrent_cancellations_succeeds,
 );
 
 async fn a_record_shows_what_was_sent(store: Arc<dyn Store>) {
@@ -67,7 +67,7 @@ async fn a_record_shows_what_was_sent(store: Arc<dyn Store>) {
     assert_eq!(found.state, MessageState::Scheduled { at: at(90) });
 }
 
-async fn the_list_is_in_order_of_time_then_id_and_pages(store: Arc<dyn Store>) {
+async fn the_list_is_sorted_by_time_and_id_and_has_pages(store: Arc<dyn Store>) {
     let batch = [(1, 90), (2, 30), (3, 60), (4, 30), (5, 60)];
     accept(
         &store,
@@ -82,8 +82,8 @@ async fn the_list_is_in_order_of_time_then_id_and_pages(store: Arc<dyn Store>) {
         ("first page", 2, 0, &[2, 4]),
         ("second page", 2, 2, &[3, 5]),
         ("last page", 2, 4, &[1]),
-        ("behind the end", 2, 5, &[]),
-        ("far behind the end", 2, u64::MAX, &[]),
+        ("after the end", 2, 5, &[]),
+        ("far after the end", 2, u64::MAX, &[]),
         ("none", 0, 0, &[]),
     ] {
         let listed = store
@@ -95,7 +95,7 @@ async fn the_list_is_in_order_of_time_then_id_and_pages(store: Arc<dyn Store>) {
     }
 }
 
-async fn the_list_goes_on_from_a_time_and_an_id(store: Arc<dyn Store>) {
+async fn the_list_continues_after_a_time_and_an_id(store: Arc<dyn Store>) {
     let batch = [(1, 90), (2, 30), (3, 60), (4, 30), (5, 60)];
     let mut all: Vec<_> = batch.map(|(id, second)| scheduled(id, second)).into();
     all.push(Submission {
@@ -108,8 +108,8 @@ async fn the_list_goes_on_from_a_time_and_an_id(store: Arc<dyn Store>) {
         ("a first page", None, 2, &[2, 4]),
         ("within one time", Some((30, 2)), 2, &[4, 3]),
         ("at the end of one time", Some((30, 4)), 2, &[3, 5]),
-        ("where none is any more", Some((45, 9)), 1, &[3]),
-        ("behind the end", Some((90, 1)), 2, &[]),
+        ("after a time without messages", Some((45, 9)), 1, &[3]),
+        ("after the end", Some((90, 1)), 2, &[]),
     ] {
         let after = after.map(|(second, id)| (at(second), message(id)));
         let listed = store
@@ -121,7 +121,7 @@ async fn the_list_goes_on_from_a_time_and_an_id(store: Arc<dyn Store>) {
     }
 }
 
-async fn only_what_waits_is_listed_and_only_to_its_owner(store: Arc<dyn Store>) {
+async fn only_waiting_messages_of_the_account_are_listed(store: Arc<dyn Store>) {
     let others = Submission {
         account: account(2),
         ..scheduled(3, 60)
@@ -172,7 +172,7 @@ async fn cancelling_works_once(store: Arc<dyn Store>) {
             4,
             Cancel::NotWaiting(MessageState::Queued),
         ),
-        ("another account's", 2, 2, 4, Cancel::Unknown),
+        ("another account", 2, 2, 4, Cancel::Unknown),
         ("unknown", 1, 9, 4, Cancel::Unknown),
         ("waiting", 1, 2, 5, Cancel::Done),
         ("again", 1, 2, 6, Cancel::NotWaiting(cancelled)),
@@ -192,7 +192,7 @@ async fn cancelling_works_once(store: Arc<dyn Store>) {
     }
 }
 
-async fn of_many_that_cancel_at_once_one_does(store: Arc<dyn Store>) {
+async fn one_of_many_concurrent_cancellations_succeeds(store: Arc<dyn Store>) {
     accept(&store, vec![scheduled(1, 60)]).await;
     let mut tasks = JoinSet::new();
     for _ in 0..20 {

@@ -7,18 +7,18 @@ use domain::ports::{Invitation, Purpose, SecondFactor, SecondProof, Store};
 use domain::{PersonId, TokenHash};
 use tokio::task::JoinSet;
 
-use super::people::{credentials, email, invite, member, password, whose};
+use super::people::{credentials, email, find_signed_in, invite, member, password};
 use super::sample::{at, create_account, hash};
 use super::sign_in::session;
 
 on_both_stores!(
     a_secret_counts_once_it_is_confirmed,
     a_step_and_a_recovery_code_open_one_session_each,
-    tries_are_counted_and_time_passes,
-    of_many_that_use_a_code_at_once_one_does,
-    new_recovery_codes_take_the_place_of_the_old,
-    without_the_factor_nothing_half_open_goes_on,
-    a_new_password_by_link_leaves_the_second_half_to_prove,
+    attempts_are_limited_and_pending_sign_ins_expire,
+    one_of_many_concurrent_uses_of_a_code_succeeds,
+    new_recovery_codes_replace_the_old_ones,
+    without_the_second_factor_a_pending_sign_in_fails,
+    a_new_password_by_link_still_requires_the_second_factor,
 );
 
 const SECRET: TotpSecret = TotpSecret::new([7; 20]);
@@ -41,16 +41,18 @@ async fn ann(store: &Arc<dyn Store>) -> PersonId {
     member(store, "ann@example.com", account).await
 }
 
-async fn half_open(store: &Arc<dyn Store>, person: PersonId, name: &str) {
-    let opened = store.open_half(person, &hash(name), at(300), at(1)).await;
-    opened.expect("it is half open");
+async fn create_pending(store: &Arc<dyn Store>, person: PersonId, name: &str) {
+    let opened = store
+        .create_pending_sign_in(person, &hash(name), at(300), at(1))
+        .await;
+    opened.expect("it is pending");
 }
 
-async fn close(store: &Arc<dyn Store>, half: &str, proof: SecondProof, opens: &str) -> bool {
-    let closed = store
-        .close_half(&hash(half), proof, &session(opens), None)
+async fn complete(store: &Arc<dyn Store>, pending: &str, proof: SecondProof, secret: &str) -> bool {
+    let completed = store
+        .complete_sign_in(&hash(pending), proof, &session(secret), None)
         .await;
-    closed.expect("answers")
+    completed.expect("answers")
 }
 
 async fn a_secret_counts_once_it_is_confirmed(store: Arc<dyn Store>) {
@@ -58,7 +60,7 @@ async fn a_secret_counts_once_it_is_confirmed(store: Arc<dyn Store>) {
     let find = || async { store.find_second_factor(ann).await.expect("answers") };
     assert_eq!(find().await, SecondFactor::default());
     let enabled = store.enable_second_factor(ann, 1, &[code(1)]).await;
-    assert!(!enabled.expect("answers"), "nothing is offered");
+    assert!(!enabled.expect("answers"), "no secret was offered");
 
     let other = TotpSecret::new([8; 20]);
     for secret in [&other, &SECRET] {
@@ -111,68 +113,72 @@ async fn a_step_and_a_recovery_code_open_one_session_each(store: Arc<dyn Store>)
     .into_iter()
     .enumerate()
     {
-        let (half, opens) = (format!("half {n}"), format!("session {n}"));
-        half_open(&store, ann, &half).await;
-        let closed = close(&store, &half, proof, &opens).await;
-        assert_eq!(closed, expected, "{n}: {name}");
-        let opened = whose(&store, &opens).await;
+        let (pending, secret) = (format!("pending {n}"), format!("session {n}"));
+        create_pending(&store, ann, &pending).await;
+        let completed = complete(&store, &pending, proof, &secret).await;
+        assert_eq!(completed, expected, "{n}: {name}");
+        let opened = find_signed_in(&store, &secret).await;
         assert_eq!(opened.is_some(), expected, "{n}: {name}");
-        let left = store.try_half(&hash(&half), 5, at(2)).await;
+        let left = store.try_pending_sign_in(&hash(&pending), 5, at(2)).await;
         let left = left.expect("answers");
-        assert_eq!(left.is_none(), expected, "{n}: {name}: the half");
+        assert_eq!(left.is_none(), expected, "{n}: {name}: still pending");
     }
     let factor = store.find_second_factor(ann).await.expect("answers");
     assert_eq!((factor.last_step, factor.codes_left), (12, 0));
-    half_open(&store, ann, "last").await;
+    create_pending(&store, ann, "last").await;
     let replaced = hash("session 2");
     let proof = SecondProof::Step(13);
-    let closed = store
-        .close_half(&hash("last"), proof, &session("new"), Some(&replaced))
+    let completed = store
+        .complete_sign_in(&hash("last"), proof, &session("new"), Some(&replaced))
         .await;
-    assert!(closed.expect("answers"));
+    assert!(completed.expect("answers"));
     assert_eq!(
-        whose(&store, "session 2").await,
+        find_signed_in(&store, "session 2").await,
         None,
-        "the session was rotated"
+        "the new session replaced it"
     );
 }
 
-async fn tries_are_counted_and_time_passes(store: Arc<dyn Store>) {
+async fn attempts_are_limited_and_pending_sign_ins_expire(store: Arc<dyn Store>) {
     let ann = ann(&store).await;
     enable(&store, ann).await;
-    half_open(&store, ann, "half").await;
+    create_pending(&store, ann, "pending").await;
     for n in 0..5 {
-        let tried = store.try_half(&hash("half"), 3, at(2)).await;
-        let tried = tried.expect("answers");
-        assert_eq!(tried.is_some(), n < 3, "try {n}");
-        if let Some(half) = tried {
-            assert_eq!(half.person.email, email("ann@example.com"));
-            assert_eq!((half.secret, half.last_step), (SECRET, 10));
+        let attempted = store.try_pending_sign_in(&hash("pending"), 3, at(2)).await;
+        let attempted = attempted.expect("answers");
+        assert_eq!(attempted.is_some(), n < 3, "attempt {n}");
+        if let Some(pending) = attempted {
+            assert_eq!(pending.person.email, email("ann@example.com"));
+            assert_eq!((pending.secret, pending.last_step), (SECRET, 10));
         }
     }
-    half_open(&store, ann, "late").await;
+    create_pending(&store, ann, "late").await;
     for (name, second, expected) in [
         ("late", 299, true),
         ("late", 300, false),
         ("other", 2, false),
     ] {
-        let tried = store.try_half(&hash(name), 9, at(second)).await;
+        let attempted = store.try_pending_sign_in(&hash(name), 9, at(second)).await;
         assert_eq!(
-            tried.expect("answers").is_some(),
+            attempted.expect("answers").is_some(),
             expected,
             "{name} {second}"
         );
     }
     let mut late = session("too late");
     late.opened_at = at(300);
-    let closed = store
-        .close_half(&hash("late"), SecondProof::Step(20), &late, None)
+    let completed = store
+        .complete_sign_in(&hash("late"), SecondProof::Step(20), &late, None)
         .await;
-    assert!(!closed.expect("answers"));
-    assert_eq!(whose(&store, "late").await, None, "a half is no session");
+    assert!(!completed.expect("answers"));
+    assert_eq!(
+        find_signed_in(&store, "late").await,
+        None,
+        "a pending sign-in is no session"
+    );
 }
 
-async fn of_many_that_use_a_code_at_once_one_does(store: Arc<dyn Store>) {
+async fn one_of_many_concurrent_uses_of_a_code_succeeds(store: Arc<dyn Store>) {
     let ann = ann(&store).await;
     enable(&store, ann).await;
     for (kind, proof) in [
@@ -183,9 +189,9 @@ async fn of_many_that_use_a_code_at_once_one_does(store: Arc<dyn Store>) {
         for n in 0..10 {
             let store = Arc::clone(&store);
             tasks.spawn(async move {
-                let half = format!("{kind} {n}");
-                half_open(&store, ann, &half).await;
-                close(&store, &half, proof, &format!("session {half}")).await
+                let pending = format!("{kind} {n}");
+                create_pending(&store, ann, &pending).await;
+                complete(&store, &pending, proof, &format!("session {pending}")).await
             });
         }
         let opened = tasks.join_all().await;
@@ -194,12 +200,12 @@ async fn of_many_that_use_a_code_at_once_one_does(store: Arc<dyn Store>) {
     }
 }
 
-async fn new_recovery_codes_take_the_place_of_the_old(store: Arc<dyn Store>) {
+async fn new_recovery_codes_replace_the_old_ones(store: Arc<dyn Store>) {
     let ann = ann(&store).await;
     let replaced = store.replace_recovery_codes(ann, &[code(9)]).await;
     assert!(
         !replaced.expect("answers"),
-        "without the factor there are none"
+        "without the second factor there are none"
     );
     enable(&store, ann).await;
     let codes = [code(3), code(4), code(5)];
@@ -208,29 +214,29 @@ async fn new_recovery_codes_take_the_place_of_the_old(store: Arc<dyn Store>) {
     let factor = store.find_second_factor(ann).await.expect("answers");
     assert_eq!(factor.codes_left, 3);
     for (number, expected) in [(1, false), (3, true)] {
-        let half = format!("half {number}");
-        half_open(&store, ann, &half).await;
+        let pending = format!("pending {number}");
+        create_pending(&store, ann, &pending).await;
         let proof = SecondProof::Recovery(code(number));
         assert_eq!(
-            close(&store, &half, proof, &half).await,
+            complete(&store, &pending, proof, &pending).await,
             expected,
             "{number}"
         );
     }
 }
 
-async fn without_the_factor_nothing_half_open_goes_on(store: Arc<dyn Store>) {
+async fn without_the_second_factor_a_pending_sign_in_fails(store: Arc<dyn Store>) {
     let ann = ann(&store).await;
     enable(&store, ann).await;
-    half_open(&store, ann, "half").await;
+    create_pending(&store, ann, "pending").await;
     let disabled = store.disable_second_factor(ann).await;
     assert!(disabled.expect("answers"));
-    let tried = store.try_half(&hash("half"), 5, at(2)).await;
-    assert_eq!(tried.expect("answers"), None);
-    assert!(!close(&store, "half", SecondProof::Step(20), "session").await);
+    let attempted = store.try_pending_sign_in(&hash("pending"), 5, at(2)).await;
+    assert_eq!(attempted.expect("answers"), None);
+    assert!(!complete(&store, "pending", SecondProof::Step(20), "session").await);
 }
 
-async fn a_new_password_by_link_leaves_the_second_half_to_prove(store: Arc<dyn Store>) {
+async fn a_new_password_by_link_still_requires_the_second_factor(store: Arc<dyn Store>) {
     let ann = ann(&store).await;
     enable(&store, ann).await;
     let again = Invitation {
@@ -248,13 +254,13 @@ async fn a_new_password_by_link_leaves_the_second_half_to_prove(store: Arc<dyn S
         )
         .await;
     let redeemed = redeemed.expect("answers").expect("a good link");
-    assert_eq!((redeemed.person, redeemed.is_half_open), (ann, true));
-    assert_eq!(whose(&store, "new").await, None, "no session yet");
+    assert_eq!((redeemed.person, redeemed.needs_second_factor), (ann, true));
+    assert_eq!(find_signed_in(&store, "new").await, None, "no session yet");
     assert_eq!(
-        whose(&store, "ann@example.com").await,
+        find_signed_in(&store, "ann@example.com").await,
         None,
-        "the old one ended"
+        "the old session ended"
     );
-    assert!(close(&store, "new", SecondProof::Step(11), "opened").await);
-    assert!(whose(&store, "opened").await.is_some());
+    assert!(complete(&store, "new", SecondProof::Step(11), "opened").await);
+    assert!(find_signed_in(&store, "opened").await.is_some());
 }

@@ -16,7 +16,7 @@ use super::fixture::Database;
 use super::sample::{EVERYTHING, at, create_account, hash, new_token};
 use super::steps::{claim_callbacks, join, url};
 
-const WATCHED: &str = "https://example.com/senders";
+const NOTIFY_URL: &str = "https://example.com/senders";
 const RIGHT: &str = "54321";
 
 fn pin(digits: &str) -> Pin {
@@ -30,20 +30,20 @@ pub(super) fn name(account: AccountId, name: &str) -> NewSender {
         name: SenderName::parse(SenderKind::AlphaNumeric, name).expect(name),
         category: Some(Category::Brand),
         description: Some("our own".to_owned()),
-        notification_url: Some(url(WATCHED)),
+        notification_url: Some(url(NOTIFY_URL)),
         pin: None,
         created_at: at(0),
     }
 }
 
-/// A number whose PIN is [`RIGHT`], registered at a second.
+/// A number whose PIN is [`RIGHT`], registered at this second.
 fn number(account: AccountId, second: i64) -> NewSender {
     NewSender {
         account,
         name: SenderName::parse(SenderKind::Msisdn, "+37120000001").expect("a number"),
         category: None,
         description: None,
-        notification_url: Some(url(WATCHED)),
+        notification_url: Some(url(NOTIFY_URL)),
         pin: Some(pin(RIGHT).hash([3; 16])),
         created_at: at(second),
     }
@@ -73,7 +73,7 @@ async fn guess(
 }
 
 async fn review(store: &Arc<dyn Store>, id: SenderId, step: Step) -> Reviewed {
-    let reviewed = store.review_sender(id, step, Some("as told"), at(5)).await;
+    let reviewed = store.review_sender(id, step, Some("a reason"), at(5)).await;
     reviewed.expect("the store answers")
 }
 
@@ -87,8 +87,8 @@ async fn is_approved(store: &Arc<dyn Store>, account: AccountId, name: &str) -> 
     approved.expect("the store answers")
 }
 
-/// What was told, the newest last.
-async fn told(store: &Arc<dyn Store>) -> Vec<String> {
+/// The payloads of all notifications, newest last.
+async fn notifications(store: &Arc<dyn Store>) -> Vec<String> {
     let filter = CallbackFilter::default();
     let listed = store.list_callbacks(&filter, EVERYTHING).await;
     let mut listed = listed.expect("the store answers");
@@ -96,7 +96,7 @@ async fn told(store: &Arc<dyn Store>) -> Vec<String> {
     let payload = |callback: domain::ports::CallbackRecord| {
         assert_eq!(
             (callback.kind, callback.url.as_str()),
-            (CallbackKind::Sender, WATCHED)
+            (CallbackKind::Sender, NOTIFY_URL)
         );
         callback.payload
     };
@@ -111,7 +111,7 @@ const DONE: Confirmed = Confirmed::Judged(Judgement::Right);
 const USED_UP: Confirmed = Confirmed::Judged(Judgement::UsedUp);
 const EXPIRED: Confirmed = Confirmed::Judged(Judgement::Expired);
 
-async fn a_sender_is_kept_as_it_was_registered(store: Arc<dyn Store>) {
+async fn a_sender_is_stored_as_registered(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     let full = name(acme, "Acme & Co");
@@ -137,7 +137,11 @@ async fn a_sender_is_kept_as_it_was_registered(store: Arc<dyn Store>) {
     }
     for record in &expected {
         assert_eq!(find(&store, acme, record.id).await.as_ref(), Some(record));
-        assert_eq!(find(&store, other, record.id).await, None, "not another's");
+        assert_eq!(
+            find(&store, other, record.id).await,
+            None,
+            "another account"
+        );
     }
     new(&store, &name(other, "Acme & Co")).await;
     let list = |account, state| {
@@ -159,10 +163,14 @@ async fn a_sender_is_kept_as_it_was_registered(store: Arc<dyn Store>) {
     assert_eq!(list(None, Some(SenderState::Pending)).await.len(), 2);
     let waiting = list(Some(acme), Some(SenderState::AwaitingConfirmation)).await;
     assert_eq!(waiting, expected[1..]);
-    assert_eq!(told(&store).await, Vec::<String>::new(), "nothing changed");
+    assert_eq!(
+        notifications(&store).await,
+        Vec::<String>::new(),
+        "nothing changed"
+    );
 }
 
-async fn a_live_name_is_taken_within_its_account(store: Arc<dyn Store>) {
+async fn an_active_name_is_unique_within_its_account(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     let id = new(&store, &name(acme, "Acme")).await;
@@ -178,26 +186,26 @@ async fn a_live_name_is_taken_within_its_account(store: Arc<dyn Store>) {
     );
     review(&store, id, Step::Revoke).await;
     let second = new(&store, &again).await;
-    assert_ne!(second, id, "what is over does not count");
+    assert_ne!(second, id, "a revoked sender does not count");
     review(&store, second, Step::Reject).await;
     new(&store, &again).await;
 
     // The digits of a number, as a name and as a number.
     let digits = new(&store, &name(acme, "37120000001")).await;
-    let taken = Registered::Exists(digits, SenderState::Pending);
-    assert_eq!(register(&store, &number(acme, 0)).await, taken);
+    let exists = Registered::Exists(digits, SenderState::Pending);
+    assert_eq!(register(&store, &number(acme, 0)).await, exists);
 }
 
-async fn one_of_many_registrations_is_the_first(store: Arc<dyn Store>) {
+async fn one_of_many_concurrent_registrations_is_new(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
-    let rush: Vec<_> = (0..30)
+    let registrations: Vec<_> = (0..30)
         .map(|_| {
             let store = store.clone();
             tokio::spawn(async move { register(&store, &name(acme, "Acme")).await })
         })
         .collect();
     let mut created = 0;
-    for registration in rush {
+    for registration in registrations {
         match registration.await.expect("it ends") {
             Registered::New(_) => created += 1,
             Registered::Exists(_, state) => assert_eq!(state, SenderState::Pending),
@@ -223,7 +231,7 @@ async fn the_right_pin_approves_a_number(store: Arc<dyn Store>) {
         r#"{{"id":{id},"name":"+37120000001","type":"MSISDN","status":"approved","previousStatus":"awaiting_confirmation","reason":null,"timestamp":"{}"}}"#,
         at(2)
     );
-    assert_eq!(told(&store).await, [expected]);
+    assert_eq!(notifications(&store).await, [expected]);
 
     let reviewed = new(&store, &name(acme, "Acme")).await;
     let pending = Confirmed::NotWaiting(SenderState::Pending);
@@ -235,7 +243,7 @@ async fn the_right_pin_approves_a_number(store: Arc<dyn Store>) {
     );
 }
 
-async fn a_pin_has_five_tries_and_ten_minutes(store: Arc<dyn Store>) {
+async fn a_pin_allows_five_guesses_within_ten_minutes(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let id = new(&store, &number(acme, 0)).await;
     for left in (0..5).rev() {
@@ -272,7 +280,7 @@ async fn a_new_pin_replaces_the_one_before(store: Arc<dyn Store>) {
     assert_eq!(register(&store, &renewed).await, Registered::PinAgain(id));
     assert_eq!(guess(&store, acme, id, RIGHT, 61).await, wrong(4));
     assert_eq!(guess(&store, acme, id, "67890", 61).await, DONE);
-    assert_eq!(told(&store).await.len(), 1, "the address is kept");
+    assert_eq!(notifications(&store).await.len(), 1, "the URL is kept");
 }
 
 async fn a_pin_that_was_not_sent_is_withdrawn(store: Arc<dyn Store>) {
@@ -286,16 +294,16 @@ async fn a_pin_that_was_not_sent_is_withdrawn(store: Arc<dyn Store>) {
     store.withdraw_pin(id, &sent).await.expect("answers");
     assert_eq!(guess(&store, acme, id, RIGHT, 1).await, EXPIRED);
     let again = register(&store, &number(acme, 1)).await;
-    assert_eq!(again, Registered::PinAgain(id), "at once");
+    assert_eq!(again, Registered::PinAgain(id), "without a pause");
     assert_eq!(guess(&store, acme, id, RIGHT, 2).await, DONE);
 }
 
-/// Two hundred at once, on two nodes: five are judged, whoever they are from.
-async fn no_crowd_gets_more_than_five_guesses(database: Database) {
+/// Of two hundred concurrent guesses on two nodes, only five are judged.
+async fn concurrent_guesses_are_limited_to_five(database: Database) {
     let nodes = [database.open().await, database.open().await];
     let acme = create_account(&nodes[0], "acme").await;
     let id = new(&nodes[0], &number(acme, 0)).await;
-    let crowd: Vec<_> = (0..200)
+    let guesses: Vec<_> = (0..200)
         .map(|n| {
             let store = nodes[n % 2].clone();
             let digits = if n % 40 == 7 { RIGHT } else { "11111" };
@@ -303,7 +311,7 @@ async fn no_crowd_gets_more_than_five_guesses(database: Database) {
         })
         .collect();
     let (mut judged, mut right) = (0, 0);
-    for guess in crowd {
+    for guess in guesses {
         match guess.await.expect("it ends") {
             Confirmed::Judged(Judgement::Wrong { .. }) => judged += 1,
             DONE => right += 1,
@@ -313,13 +321,13 @@ async fn no_crowd_gets_more_than_five_guesses(database: Database) {
     }
     assert!(right <= 1 && judged + right <= 5, "{judged} {right}");
     assert!(right == 1 || judged == 5, "{judged} {right}");
-    assert_eq!(told(&nodes[0]).await.len(), right);
+    assert_eq!(notifications(&nodes[0]).await.len(), right);
     assert_eq!(
         is_approved(&nodes[1], acme, "37120000001").await,
         right == 1
     );
 
-    // With the right one among the first five there is exactly one success, and with it the end of the guessing.
+    // If the right PIN is among the first five guesses, exactly one guess succeeds.
     let second = NewSender {
         name: SenderName::parse(SenderKind::Msisdn, "+37120000002").expect("a number"),
         ..number(acme, 0)
@@ -328,20 +336,20 @@ async fn no_crowd_gets_more_than_five_guesses(database: Database) {
     for left in [4, 3] {
         assert_eq!(guess(&nodes[0], acme, id, "11111", 1).await, wrong(left));
     }
-    let crowd: Vec<_> = (0..200)
+    let guesses: Vec<_> = (0..200)
         .map(|n| {
             let store = nodes[n % 2].clone();
             tokio::spawn(async move { guess(&store, acme, id, RIGHT, 1).await })
         })
         .collect();
     let mut right = 0;
-    for guess in crowd {
+    for guess in guesses {
         right += usize::from(guess.await.expect("it ends") == DONE);
     }
     assert_eq!(right, 1);
 }
 
-async fn every_step_leads_where_it_should(store: Arc<dyn Store>) {
+async fn every_step_leads_to_the_right_state(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     for (case, sender, steps) in [
         (
@@ -365,7 +373,7 @@ async fn every_step_leads_where_it_should(store: Arc<dyn Store>) {
             ],
         ),
         (
-            "a number, without its PIN",
+            "a number, approved without its PIN",
             number(acme, 0),
             vec![(Step::Approve, Some(SenderState::Approved))],
         ),
@@ -380,7 +388,7 @@ async fn every_step_leads_where_it_should(store: Arc<dyn Store>) {
                 assert_eq!(reviewed, Reviewed::Done(after.clone()), "{case}");
                 assert_eq!(
                     (after.state, after.reason.as_deref()),
-                    (state, Some("as told"))
+                    (state, Some("a reason"))
                 );
             } else {
                 let refused = Reviewed::Refused(WrongState { state, step });
@@ -393,10 +401,10 @@ async fn every_step_leads_where_it_should(store: Arc<dyn Store>) {
         review(&store, unknown, Step::Approve).await,
         Reviewed::Unknown
     );
-    assert_eq!(told(&store).await.len(), 4, "each change, and no refusal");
+    assert_eq!(notifications(&store).await.len(), 4, "not for a refusal");
 }
 
-async fn a_change_is_queued_and_seen_by_every_node(store: Arc<dyn Store>) {
+async fn a_change_is_queued_and_raises_the_access_version(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let acme = create_account(&store, "acme").await;
     let silent = NewSender {
@@ -418,22 +426,22 @@ async fn a_change_is_queued_and_seen_by_every_node(store: Arc<dyn Store>) {
     }
     let claimed = claim_callbacks(&store, node).await;
     let [callback] = &claimed[..] else {
-        panic!("one, and at once: {claimed:?}");
+        panic!("not exactly one: {claimed:?}");
     };
     assert_eq!(
         (callback.kind, callback.account, callback.created_at),
         (CallbackKind::Sender, acme, at(5))
     );
     let expected = format!(
-        r#"{{"id":{},"name":"Acme-Inc","type":"AlphaNumeric","status":"approved","previousStatus":"pending","reason":"as told","timestamp":"{}"}}"#,
+        r#"{{"id":{},"name":"Acme-Inc","type":"AlphaNumeric","status":"approved","previousStatus":"pending","reason":"a reason","timestamp":"{}"}}"#,
         ids[0],
         at(5)
     );
     assert_eq!(callback.payload, expected);
 }
 
-/// A notification names a sender in the column that names a message elsewhere.
-async fn a_notification_is_kept_beside_reports(database: Database) {
+/// A notification has the ID of its sender in the column that otherwise has the ID of a message.
+async fn a_notification_is_stored_with_the_callbacks(database: Database) {
     let store = database.open().await;
     let acme = create_account(&store, "acme").await;
     let id = new(&store, &name(acme, "Acme")).await;
@@ -446,7 +454,7 @@ async fn a_notification_is_kept_beside_reports(database: Database) {
     assert_eq!(database.numbers(sql, 1).await, [[Some(0)]]);
 }
 
-async fn an_account_may_be_held_to_approved_senders(store: Arc<dyn Store>) {
+async fn an_account_may_be_limited_to_approved_senders(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let token = new_token(acme, "a");
     store.create_token(&token).await.expect("created");
@@ -463,28 +471,28 @@ async fn an_account_may_be_held_to_approved_senders(store: Arc<dyn Store>) {
     }
 }
 
-mod of_a_store {
+mod stores {
     use super::*;
 
     on_both_stores!(
-        a_sender_is_kept_as_it_was_registered,
-        a_live_name_is_taken_within_its_account,
-        one_of_many_registrations_is_the_first,
+        a_sender_is_stored_as_registered,
+        an_active_name_is_unique_within_its_account,
+        one_of_many_concurrent_registrations_is_new,
         the_right_pin_approves_a_number,
-        a_pin_has_five_tries_and_ten_minutes,
+        a_pin_allows_five_guesses_within_ten_minutes,
         a_new_pin_replaces_the_one_before,
         a_pin_that_was_not_sent_is_withdrawn,
-        every_step_leads_where_it_should,
-        a_change_is_queued_and_seen_by_every_node,
-        an_account_may_be_held_to_approved_senders,
+        every_step_leads_to_the_right_state,
+        a_change_is_queued_and_raises_the_access_version,
+        an_account_may_be_limited_to_approved_senders,
     );
 }
 
-mod of_a_database {
+mod databases {
     use super::*;
 
     on_both_databases!(
-        no_crowd_gets_more_than_five_guesses,
-        a_notification_is_kept_beside_reports,
+        concurrent_guesses_are_limited_to_five,
+        a_notification_is_stored_with_the_callbacks,
     );
 }

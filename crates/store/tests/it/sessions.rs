@@ -6,13 +6,13 @@ use domain::person::{Device, SessionRecord};
 use domain::ports::{NewSession, Store};
 use domain::{PersonId, TokenHash};
 
-use super::people::{member, whose};
+use super::people::{find_signed_in, member};
 use super::sample::{at, create_account, hash};
 
 on_both_stores!(
-    a_list_tells_where_and_when,
+    sessions_are_listed_with_device_and_time,
     a_session_that_is_used_comes_first,
-    every_session_of_a_person_ends_at_once,
+    all_sessions_of_a_person_are_ended,
 );
 
 fn new(secret: &str, second: i64, address: &str, browser: &str) -> NewSession {
@@ -41,7 +41,7 @@ fn hashes(sessions: &[SessionRecord]) -> Vec<TokenHash> {
     sessions.iter().map(|session| session.hash).collect()
 }
 
-async fn a_list_tells_where_and_when(store: Arc<dyn Store>) {
+async fn sessions_are_listed_with_device_and_time(store: Arc<dyn Store>) {
     let account = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", account).await;
     let bob = member(&store, "bob@example.com", account).await;
@@ -64,11 +64,11 @@ async fn a_list_tells_where_and_when(store: Arc<dyn Store>) {
         hashes(&list(&store, bob, 6).await),
         [hash("bob@example.com")]
     );
-    assert_eq!(list(&store, ann, 900).await, [], "their time is over");
+    assert_eq!(list(&store, ann, 900).await, [], "they have expired");
     for secret in ["a", "b"] {
         open(&store, ann, &new(secret, 6, "", "")).await;
     }
-    assert_eq!(list(&store, ann, 7).await.len(), 3, "as many as asked for");
+    assert_eq!(list(&store, ann, 7).await.len(), 3, "up to the limit");
 }
 
 async fn a_session_that_is_used_comes_first(store: Arc<dyn Store>) {
@@ -88,23 +88,33 @@ async fn a_session_that_is_used_comes_first(store: Arc<dyn Store>) {
     assert_eq!(person.expect("ann").seen_at, Some(at(9)));
 }
 
-async fn every_session_of_a_person_ends_at_once(store: Arc<dyn Store>) {
+async fn all_sessions_of_a_person_are_ended(store: Arc<dyn Store>) {
     let account = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", account).await;
     member(&store, "bob@example.com", account).await;
     open(&store, ann, &new("second", 5, "", "")).await;
     super::second_factor::enable(&store, ann).await;
-    let half = store.open_half(ann, &hash("half"), at(300), at(5)).await;
-    half.expect("it is half open");
+    let pending = store
+        .create_pending_sign_in(ann, &hash("pending"), at(300), at(5))
+        .await;
+    pending.expect("it is pending");
     assert_eq!(store.end_sessions(ann).await.expect("answers"), 2);
     for (secret, expected) in [
         ("ann@example.com", false),
         ("second", false),
         ("bob@example.com", true),
     ] {
-        assert_eq!(whose(&store, secret).await.is_some(), expected, "{secret}");
+        assert_eq!(
+            find_signed_in(&store, secret).await.is_some(),
+            expected,
+            "{secret}"
+        );
     }
-    let tried = store.try_half(&hash("half"), 5, at(6)).await;
-    assert_eq!(tried.expect("answers"), None, "nor what was half open");
+    let attempted = store.try_pending_sign_in(&hash("pending"), 5, at(6)).await;
+    assert_eq!(
+        attempted.expect("answers"),
+        None,
+        "the pending sign-in ended as well"
+    );
     assert_eq!(store.end_sessions(ann).await.expect("answers"), 0);
 }

@@ -1,4 +1,4 @@
-//! Route pools: shares of accounts, expiry, new routes; and rows that cannot be read.
+//! Route pools: shares of accounts, expiry, new routes, and unreadable rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use domain::message::{Holder, Submission};
 use domain::ports::{Claimed, Health, PoolClaim, Queue, RoutePool, Settled, Store};
 use domain::{AccountId, Code, MessageState, NodeId, Outcome, PoolId, Priority};
 
-use super::binds::noted;
+use super::binds::carrier_status;
 use super::fixture::Database;
 use super::sample::{accept, account, message, submission};
 use super::steps::{claim, due, first_result, future, held, join, past, result, settle, state};
@@ -17,12 +17,12 @@ on_both_databases!(
     accounts_share_what_is_claimed_from_a_pool,
     claims_take_turns_where_there_are_many_accounts,
     one_account_alone_is_claimed_in_order,
-    tries_are_counted_and_moves_are_not,
-    what_expires_in_a_pool_ends_as_not_delivered,
+    attempts_are_counted_but_moves_are_not,
+    a_message_that_expires_in_a_pool_has_failed,
     an_unreadable_row_is_set_aside,
     the_pool_of_a_route_is_created_once,
-    pools_of_carriers_that_nobody_knows_are_released,
-    a_pool_is_released_a_step_at_a_time,
+    pools_of_unknown_carriers_are_released,
+    a_pool_is_released_in_steps,
 );
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -36,15 +36,15 @@ async fn pool(store: &Arc<dyn Store>, carriers: &[&str]) -> PoolId {
     found.expect("created").id
 }
 
-/// Messages of an account that wait in a pool, one due after the other.
-fn waiting(pool: PoolId, of: u64, first: u64, count: u64) -> Vec<Submission> {
-    let one = |number: u64| Submission {
-        account: account(of),
+/// Messages of an account that wait in a pool, each due one second after the other.
+fn waiting(pool: PoolId, owner: u64, first: u64, count: u64) -> Vec<Submission> {
+    let submission = |number: u64| Submission {
+        account: account(owner),
         accepted_at: past(i64::try_from(number).expect("small")),
         holder: Holder::Pool(pool),
         ..due(first + number)
     };
-    (0..count).map(one).collect()
+    (0..count).map(submission).collect()
 }
 
 async fn claim_some(
@@ -65,12 +65,12 @@ async fn claim_some(
         .expect("answers")
 }
 
-/// The IDs of what was claimed, by account.
+/// The IDs of claimed messages, by account.
 fn by_account(messages: &[QueuedMessage]) -> BTreeMap<u64, Vec<u64>> {
     let mut ids: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for queued in messages {
-        let of = ids.entry(queued.account.get()).or_default();
-        of.push(queued.id.get());
+        let of_account = ids.entry(queued.account.get()).or_default();
+        of_account.push(queued.id.get());
     }
     ids
 }
@@ -90,7 +90,12 @@ async fn accounts_share_what_is_claimed_from_a_pool(database: Database) {
     ];
     assert_eq!(by_account(&claimed.messages), expected.into());
     assert_eq!(claimed.more, [(pool, Priority::Normal)]);
-    assert!(claimed.messages.iter().all(|one| one.pool == Some(pool)));
+    assert!(
+        claimed
+            .messages
+            .iter()
+            .all(|queued| queued.pool == Some(pool))
+    );
 
     let rest = claim_some(&store, node, pool, 500, None).await;
     let expected = [(1, range(1014, 86)), (3, range(3013, 37))];
@@ -103,8 +108,8 @@ async fn accounts_share_what_is_claimed_from_a_pool(database: Database) {
 async fn claims_take_turns_where_there_are_many_accounts(database: Database) {
     let store = database.open().await;
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
-    for of in 1..=5 {
-        accept(&store, waiting(pool, of, of * 100, 3)).await;
+    for owner in 1..=5 {
+        accept(&store, waiting(pool, owner, owner * 100, 3)).await;
     }
     let mut after = None;
     for expected in [[1, 2], [3, 4], [1, 5], [2, 3]] {
@@ -115,8 +120,8 @@ async fn claims_take_turns_where_there_are_many_accounts(database: Database) {
         assert!(!claimed.more.is_empty());
         let last = accounts
             .iter()
-            .max_by_key(|of| (Some(account(**of)) <= after, **of));
-        after = last.map(|of| account(*of));
+            .max_by_key(|id| (Some(account(**id)) <= after, **id));
+        after = last.map(|id| account(*id));
     }
 }
 
@@ -126,13 +131,13 @@ async fn one_account_alone_is_claimed_in_order(database: Database) {
     accept(&store, waiting(pool, 7, 1, 25)).await;
     for (expected, more) in [((1..11), true), ((11..21), true), ((21..26), false)] {
         let claimed = claim_some(&store, node, pool, 10, Some(account(7))).await;
-        let ids: Vec<u64> = claimed.messages.iter().map(|one| one.id.get()).collect();
+        let ids: Vec<u64> = claimed.messages.iter().map(|row| row.id.get()).collect();
         assert_eq!(ids, expected.collect::<Vec<_>>());
         assert_eq!(!claimed.more.is_empty(), more);
     }
 }
 
-async fn tries_are_counted_and_moves_are_not(database: Database) {
+async fn attempts_are_counted_but_moves_are_not(database: Database) {
     let store = database.open().await;
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     accept(&store, vec![held(1, node)]).await;
@@ -159,10 +164,10 @@ async fn tries_are_counted_and_moves_are_not(database: Database) {
         assert_eq!(claimed[0].tries, tries);
         settled = result(&claimed[0], SendResult::Later(past(0)));
     }
-    assert_eq!(settled.claim.attempt, 6, "every claim has its number");
+    assert_eq!(settled.claim.attempt, 6, "every claim is numbered");
 }
 
-async fn what_expires_in_a_pool_ends_as_not_delivered(database: Database) {
+async fn a_message_that_expires_in_a_pool_has_failed(database: Database) {
     let store = database.open().await;
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     let pooled = |id, expires_at| Submission {
@@ -171,16 +176,16 @@ async fn what_expires_in_a_pool_ends_as_not_delivered(database: Database) {
         ..due(id)
     };
     accept(&store, vec![pooled(1, past(9)), pooled(2, future(9))]).await;
-    let handed_on = SendResult::Pooled {
+    let in_pool = SendResult::Pooled {
         pool,
         account: account(1),
     };
     accept(&store, vec![held(3, node), held(4, node)]).await;
-    let mut settlement = first_result(3, handed_on);
+    let mut settlement = first_result(3, in_pool);
     settlement.expires_at = past(8);
     settle(&store, node, vec![settlement]).await;
     let first = store.expire_pooled(node, 1, true).await.expect("answers");
-    assert_eq!(first.len(), 1, "no more than was asked for");
+    assert_eq!(first.len(), 1, "no more than the limit");
     assert_eq!(first[0].id, message(3), "the earliest first");
     let report = first[0].callback.as_ref().expect("it is held");
     assert!(
@@ -221,9 +226,9 @@ async fn an_unreadable_row_is_set_aside(database: Database) {
         .claim_due(node, [9; 3], &[all])
         .await
         .expect("answers");
-    let ids: Vec<u64> = claimed.messages.iter().map(|one| one.id.get()).collect();
+    let ids: Vec<u64> = claimed.messages.iter().map(|row| row.id.get()).collect();
     assert_eq!(ids, [1, 11, 13]);
-    let mut set_aside: Vec<i64> = claimed.set_aside.iter().map(|one| one.id).collect();
+    let mut set_aside: Vec<i64> = claimed.set_aside.iter().map(|row| row.id).collect();
     set_aside.sort_unstable();
     assert_eq!(set_aside, [2, 3, 12]);
     assert!(claimed.set_aside[0].what.contains("coding"), "{claimed:?}");
@@ -243,7 +248,7 @@ async fn an_unreadable_row_is_set_aside(database: Database) {
         vec![first_result(2, SendResult::Later(past(0)))],
     )
     .await;
-    assert_eq!(settled, [Settled::Stale], "it is not this node's");
+    assert_eq!(settled, [Settled::Stale], "this node does not hold it");
 }
 
 async fn the_pool_of_a_route_is_created_once(database: Database) {
@@ -253,10 +258,7 @@ async fn the_pool_of_a_route_is_created_once(database: Database) {
     assert_eq!(pool(&store, &["a", "b"]).await, first);
     let node = join(&store).await;
     let carriers = super::binds::share(&store, node, &[super::binds::demand("b", 0)]).await;
-    assert_ne!(
-        carriers.shares[0].pool, other,
-        "a carrier has a pool of its own"
-    );
+    assert_ne!(carriers.shares[0].pool, other, "a carrier has its own pool");
     let listed = store.list_route_pools(&[]).await.expect("answers");
     let expected = [(first, &["a", "b"][..]), (other, &["b"])];
     let expected = expected.map(|(id, carriers)| RoutePool {
@@ -266,11 +268,14 @@ async fn the_pool_of_a_route_is_created_once(database: Database) {
     assert_eq!(listed, expected);
 }
 
-async fn pools_of_carriers_that_nobody_knows_are_released(database: Database) {
+async fn pools_of_unknown_carriers_are_released(database: Database) {
     let store = database.open().await;
     let (node, other) = (join(&store).await, join(&store).await);
-    let notes = [noted("theirs", Health::Down)];
-    store.note_carriers(other, &notes).await.expect("noted");
+    let statuses = [carrier_status("theirs", Health::Down)];
+    store
+        .replace_carrier_statuses(other, &statuses)
+        .await
+        .expect("stored");
     let known = names(&["mine", "down"]);
     for (first, carriers, released) in [
         (100, &["mine", "theirs"][..], 0),
@@ -287,7 +292,7 @@ async fn pools_of_carriers_that_nobody_knows_are_released(database: Database) {
     assert_eq!(claim(&store, node).await.len(), 2);
 }
 
-async fn a_pool_is_released_a_step_at_a_time(database: Database) {
+async fn a_pool_is_released_in_steps(database: Database) {
     let store = database.open().await;
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     for (priority, first) in Priority::ALL.into_iter().zip([1, 11, 21]) {

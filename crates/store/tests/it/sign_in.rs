@@ -11,16 +11,16 @@ use super::sample::{at, create_account, hash};
 on_both_stores!(
     a_link_opens_one_session,
     an_expired_link_opens_none,
-    of_many_that_redeem_at_once_one_does,
+    one_of_many_concurrent_redemptions_of_a_link_succeeds,
     a_session_lasts_until_it_expires_or_ends,
 );
 
-/// A session of this secret that begins at second 1 and lasts until second 900.
+/// A session with this secret, from second 1 to second 900.
 pub(super) fn session(secret: &str) -> NewSession {
     session_at(secret, 1)
 }
 
-/// The same from another second on.
+/// A session that starts at another second.
 pub(super) fn session_at(secret: &str, second: i64) -> NewSession {
     NewSession {
         hash: hash(secret),
@@ -35,7 +35,7 @@ async fn a_link_opens_one_session(store: Arc<dyn Store>) {
     store
         .create_sign_in_link(&hash("link"), owner, at(60))
         .await
-        .expect("the link is kept");
+        .expect("the link is stored");
     for (name, link, secret, expected) in [
         ("unknown", "other", "s0", false),
         ("good", "link", "s1", true),
@@ -49,9 +49,9 @@ async fn a_link_opens_one_session(store: Arc<dyn Store>) {
             .find_session(&hash(secret), at(2))
             .await
             .expect("answers");
-        let whose = SignedIn::ByLink(owner);
+        let by_link = SignedIn::ByLink(owner);
         let found = found.map(|session| session.signed_in);
-        assert_eq!(found, expected.then_some(whose), "{name}");
+        assert_eq!(found, expected.then_some(by_link), "{name}");
     }
 }
 
@@ -61,7 +61,7 @@ async fn an_expired_link_opens_none(store: Arc<dyn Store>) {
         store
             .create_sign_in_link(&hash(link), owner, expires)
             .await
-            .expect("the link is kept");
+            .expect("the link is stored");
     }
     for (link, expected) in [("early", false), ("late", true)] {
         let opened = store
@@ -71,12 +71,12 @@ async fn an_expired_link_opens_none(store: Arc<dyn Store>) {
     }
 }
 
-async fn of_many_that_redeem_at_once_one_does(store: Arc<dyn Store>) {
+async fn one_of_many_concurrent_redemptions_of_a_link_succeeds(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     store
         .create_sign_in_link(&hash("link"), owner, at(60))
         .await
-        .expect("the link is kept");
+        .expect("the link is stored");
     let mut tasks = JoinSet::new();
     for n in 0..20 {
         let store = Arc::clone(&store);
@@ -101,11 +101,11 @@ async fn of_many_that_redeem_at_once_one_does(store: Arc<dyn Store>) {
 
 async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
-    for name in ["ended", "kept"] {
+    for name in ["ended", "open"] {
         store
             .create_sign_in_link(&hash(name), owner, at(60))
             .await
-            .expect("the link is kept");
+            .expect("the link is stored");
         let opened = store.redeem_sign_in_link(&hash(name), &session(name)).await;
         assert!(opened.expect("answers"));
     }
@@ -113,8 +113,8 @@ async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
     store.end_session(&hash("unknown")).await.expect("answers");
     for (name, session, second, expected) in [
         ("ended", "ended", 2, None),
-        ("kept", "kept", 899, Some(SignedIn::ByLink(owner))),
-        ("expired", "kept", 900, None),
+        ("open", "open", 899, Some(SignedIn::ByLink(owner))),
+        ("expired", "open", 900, None),
     ] {
         let found = store
             .find_session(&hash(session), at(second))

@@ -1,4 +1,4 @@
-//! The steps of a message, for cases about sending.
+//! The steps of a message, for tests about sending.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) async fn join(store: &Arc<dyn Store>) -> NodeId {
 
 /// A node with this lifetime.
 pub(crate) async fn join_for(store: &Arc<dyn Store>, lifetime: SignedDuration) -> NodeId {
-    let joined = store.join(&card(), SignedDuration::ZERO, lifetime).await;
+    let joined = store.join(&info(), SignedDuration::ZERO, lifetime).await;
     joined.expect("a node joins")
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn renew_heartbeat(store: &Arc<dyn Store>, node: NodeId) -> Hea
 }
 
 /// The description of a node.
-pub(crate) fn card() -> NodeInfo {
+pub(crate) fn info() -> NodeInfo {
     NodeInfo {
         roles: vec!["api".to_owned(), "worker".to_owned()],
         works: true,
@@ -146,7 +146,7 @@ pub(crate) async fn settle(
     batch: Vec<Settlement>,
 ) -> Vec<Settled> {
     let settled = store.settle_sends(node, Arc::new(batch), true).await;
-    settled.expect("the store takes the batch")
+    settled.expect("the store accepts the batch")
 }
 
 /// Stores receipts; the node holds the delivery reports.
@@ -156,7 +156,7 @@ pub(crate) async fn report(
     batch: Vec<Receipt>,
 ) -> Vec<Matched> {
     let matched = store.settle_receipts(node, Arc::new(batch), true).await;
-    matched.expect("the store takes the batch")
+    matched.expect("the store accepts the batch")
 }
 
 /// Accepts a message that the node holds, and stores these carrier references.
@@ -207,7 +207,11 @@ pub(crate) fn attempt(second: i64) -> CallbackAttempt {
     }
 }
 
-pub(crate) fn tried(callback: &Callback, next: CallbackNext, second: i64) -> CallbackSettlement {
+pub(crate) fn attempted(
+    callback: &Callback,
+    next: CallbackNext,
+    second: i64,
+) -> CallbackSettlement {
     CallbackSettlement {
         id: callback.id,
         claim: callback.claim,
@@ -225,7 +229,7 @@ pub(crate) async fn settle_callback(
     let settled = store
         .settle_callbacks(node, Arc::new(vec![settlement]))
         .await;
-    settled.expect("the store takes the batch") == [true]
+    settled.expect("the store accepts the batch") == [true]
 }
 
 pub(crate) async fn claim_callbacks(store: &Arc<dyn Store>, node: NodeId) -> Vec<Callback> {

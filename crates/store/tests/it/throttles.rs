@@ -16,7 +16,7 @@ use engine::identity::hasher::Hasher;
 use engine::identity::sign_in::{SessionError, SignIn};
 use engine::{Actor, Gate, GrantSettings, Grants};
 use jiff::SignedDuration;
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 
 use super::oauth;
 use super::sample::{at, create_account, new_token};
@@ -28,14 +28,14 @@ on_both_stores!(
 );
 
 const GUESSER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-const NEIGHBOUR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
-/// More than anybody may get wrong at one moment.
+const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+/// More failures than are allowed at one time.
 const GUESSES: u16 = 600;
 
-/// Time stands still, so nothing is forgiven.
-struct Still;
+/// A clock that stands still, so that no failure is forgiven.
+struct FixedClock;
 
-impl Clock for Still {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         at(10)
     }
@@ -50,12 +50,12 @@ impl ClientDocuments for NoDocuments {
     }
 }
 
-/// A token that is well-formed; number 0 is the one that there is.
+/// A well-formed token; only number 0 exists.
 fn secret(number: u16) -> TokenSecret {
     let mut seed = [7; SEED_BYTES];
-    // Each two bytes make one letter of a few dozen.
-    for (place, digit) in [number % 30, number / 30 % 30].into_iter().enumerate() {
-        seed[2 * place..][..2].copy_from_slice(&digit.to_le_bytes());
+    // Every two bytes select one of a few dozen letters.
+    for (index, digit) in [number % 30, number / 30 % 30].into_iter().enumerate() {
+        seed[2 * index..][..2].copy_from_slice(&digit.to_le_bytes());
     }
     TokenSecret::from_seed(&seed)
 }
@@ -65,7 +65,7 @@ async fn an_address_that_guesses_tokens_is_not_looked_up(store: Arc<dyn Store>) 
     let valid = secret(0);
     let token = new_token(owner, valid.reveal());
     store.create_token(&token).await.expect("it is created");
-    let gate = Gate::start(store.clone(), Arc::new(Still));
+    let gate = Gate::start(store.clone(), Arc::new(FixedClock));
     let admit = async |secret: &TokenSecret, from| {
         let admitted = gate.admit(Some(secret.reveal()), from, &[]).await;
         admitted.map(|_| ())
@@ -80,14 +80,16 @@ async fn an_address_that_guesses_tokens_is_not_looked_up(store: Arc<dyn Store>) 
         matches!(refused, Err(Refusal::Throttled { retry_after_s: 1.. })),
         "the store was asked: {refused:?}"
     );
-    // A token that this node knows needs no look-up, so it passes.
-    let deadline = Instant::now() + PATIENCE;
+    // A cached token needs no lookup, so it passes.
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
-        admit(&valid, NEIGHBOUR).await.expect("its neighbour");
+        admit(&valid, OTHER)
+            .await
+            .expect("another address is not throttled");
         if admit(&valid, GUESSER).await.is_ok() {
             break;
         }
-        assert!(Instant::now() < deadline, "a known token never passed");
+        assert!(Instant::now() < deadline, "a cached token never passed");
         tokio::task::yield_now().await;
     }
     gate.stop().await;
@@ -95,9 +97,13 @@ async fn an_address_that_guesses_tokens_is_not_looked_up(store: Arc<dyn Store>) 
 
 async fn an_address_that_guesses_sessions_is_not_looked_up(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
-    let sign_in = SignIn::new(store.clone(), Arc::new(Still), Arc::new(Hasher::default()));
+    let sign_in = SignIn::new(
+        store.clone(),
+        Arc::new(FixedClock),
+        Arc::new(Hasher::default()),
+    );
     let device = Device {
-        address: Some(NEIGHBOUR),
+        address: Some(OTHER),
         browser: "a browser".to_owned(),
     };
     let open = async || {
@@ -110,7 +116,11 @@ async fn an_address_that_guesses_sessions_is_not_looked_up(store: Arc<dyn Store>
         let found = sign_in.find(session, from).await;
         found.map(|found| found.is_some())
     };
-    assert!(is_found(&known, GUESSER).await.expect("it is looked up"));
+    assert!(
+        is_found(&known, GUESSER)
+            .await
+            .expect("it is not throttled")
+    );
     for number in 0..GUESSES {
         let guessed = is_found(&format!("guess {number}"), GUESSER).await;
         let expected = matches!(guessed, Ok(false) | Err(SessionError::Throttled { .. }));
@@ -122,9 +132,9 @@ async fn an_address_that_guesses_sessions_is_not_looked_up(store: Arc<dyn Store>
         "the store was asked: {refused:?}"
     );
     let found = is_found(&known, GUESSER).await;
-    assert!(matches!(found, Ok(true)), "this node knows it: {found:?}");
-    let found = is_found(&fresh, NEIGHBOUR).await;
-    assert!(matches!(found, Ok(true)), "its neighbour: {found:?}");
+    assert!(matches!(found, Ok(true)), "it is cached: {found:?}");
+    let found = is_found(&fresh, OTHER).await;
+    assert!(matches!(found, Ok(true)), "another address: {found:?}");
 }
 
 async fn an_address_that_guesses_codes_is_not_looked_up(store: Arc<dyn Store>) {
@@ -137,7 +147,7 @@ async fn an_address_that_guesses_codes_is_not_looked_up(store: Arc<dyn Store>) {
         refresh_lifetime: SignedDuration::from_hours(1),
         grant_lifetime: SignedDuration::from_hours(24 * 180),
     };
-    let clock = Arc::new(Still);
+    let clock = Arc::new(FixedClock);
     let grants = Grants::new(store.clone(), clock, Arc::new(NoDocuments), settings);
     let revoke = async |token: &str, from| grants.revoke(from, token, "client").await;
     let renew = async |from| {
@@ -160,8 +170,13 @@ async fn an_address_that_guesses_codes_is_not_looked_up(store: Arc<dyn Store>) {
     };
     throttled(revoke("refresh acme", GUESSER).await.map(|_| ()));
     throttled(renew(GUESSER).await);
-    assert!(oauth::opens(&store, "access acme").await, "it is untouched");
-    renew(NEIGHBOUR).await.expect("its neighbour renews");
-    let ended = revoke("refresh acme", NEIGHBOUR).await;
+    assert!(
+        oauth::opens(&store, "access acme").await,
+        "it is still valid"
+    );
+    renew(OTHER)
+        .await
+        .expect("another address is not throttled");
+    let ended = revoke("refresh acme", OTHER).await;
     assert!(matches!(ended, Ok(true)), "{ended:?}");
 }

@@ -10,25 +10,25 @@ use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
 
 use super::days::undo_partitions;
 use super::fixture::Database;
-use super::handshake::WITHOUT_CARDS;
+use super::handshake::UNDO_NODE_INFO;
 use super::money::priced;
-use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
+use super::people::{UNDO_CARRIER_WINDOW, UNDO_PEOPLE};
 use super::sample::{accept, create_account, message};
 use super::steps::{
     ABSENT, due_at, first_result, future, held, join, past, receipt, report, settle, taken,
 };
 
 on_both_databases!(
-    an_end_is_counted_once_with_what_it_cost,
-    ends_are_counted_by_hour_and_by_day_and_network,
-    lookups_count_as_their_callers_are_told,
+    an_ended_message_is_counted_once_with_its_cost,
+    messages_are_counted_by_hour_and_by_day_and_network,
+    lookups_are_counted_by_their_reported_outcome,
     adding_up_changes_no_count,
-    of_many_that_add_up_at_once_none_counts_twice,
-    ends_of_an_older_schema_are_counted,
+    concurrent_adding_up_counts_nothing_twice,
+    ended_messages_of_an_older_schema_are_counted,
 );
 
-/// Undoes the migration and what followed it; for the tests of those before it, too.
-pub(super) const WITHOUT_DASHBOARD: &str = "
+/// Undoes the migration that added traffic counts, and those after it.
+pub(super) const UNDO_DASHBOARD: &str = "
     DROP TABLE IF EXISTS traffic_fresh;
     ALTER TABLE account ADD COLUMN balance_micros BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE account ADD COLUMN spent_day INTEGER NOT NULL DEFAULT 0;
@@ -45,7 +45,7 @@ pub(super) const WITHOUT_DASHBOARD: &str = "
 const PRICE: i64 = 70_000;
 const NO_ROUTE: Outcome = Outcome::Failed(Code::LINK_DOWN);
 
-/// Messages and cost by how they ended; `None` is cancelled.
+/// Messages and cost by code; `None` is cancelled.
 type Ends = BTreeMap<Option<u16>, (u64, i64)>;
 
 fn ends(counts: &[TrafficCount]) -> Ends {
@@ -59,9 +59,9 @@ fn ends(counts: &[TrafficCount]) -> Ends {
     ends
 }
 
-async fn list(store: &Arc<dyn Store>, of: Option<AccountId>, span: Span) -> Vec<TrafficCount> {
+async fn list(store: &Arc<dyn Store>, owner: Option<AccountId>, span: Span) -> Vec<TrafficCount> {
     let (from, until) = (past(-1_000_000), future(1_000_000));
-    let listed = store.list_traffic(of, span, from, until).await;
+    let listed = store.list_traffic(owner, span, from, until).await;
     listed.expect("the store answers")
 }
 
@@ -69,7 +69,7 @@ fn network(code: &str) -> Network {
     code.parse().expect("a network")
 }
 
-/// One of so many parts by a network.
+/// The submission with this number of parts, to this network.
 fn to_network(mut submission: Submission, parts: u8, code: &str) -> Submission {
     submission.shape.parts = parts;
     for recipient in &mut submission.recipients {
@@ -119,7 +119,7 @@ fn every_end() -> Ends {
     ])
 }
 
-async fn an_end_is_counted_once_with_what_it_cost(database: Database) {
+async fn an_ended_message_is_counted_once_with_its_cost(database: Database) {
     let store = database.open().await;
     let owner = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
@@ -131,12 +131,12 @@ async fn an_end_is_counted_once_with_what_it_cost(database: Database) {
     }
 }
 
-async fn ends_are_counted_by_hour_and_by_day_and_network(database: Database) {
+async fn messages_are_counted_by_hour_and_by_day_and_network(database: Database) {
     const HOUR: i64 = 3_600;
     let store = database.open().await;
     let owner = create_account(&store, "acme").await;
     let node = join(&store).await;
-    // Their ends: twice in the same hour, once in the next, once on the next day.
+    // Two end in the same hour, one in the next, one on the next day.
     let sent = [
         (1, 1, "24701", 0),
         (2, 3, "24702", 10),
@@ -183,11 +183,11 @@ async fn ends_are_counted_by_hour_and_by_day_and_network(database: Database) {
     assert_eq!(
         second.expect("answers"),
         days[2..],
-        "what begins before is not"
+        "a span that starts before is excluded"
     );
 }
 
-/// Adds up what was counted, so many rows at a time, and returns how many there were.
+/// Adds up all counts, `step` rows at a time, and returns how many there were.
 async fn add_up(store: &Arc<dyn Store>, step: u32) -> u64 {
     let mut sum = 0;
     loop {
@@ -224,7 +224,7 @@ async fn adding_up_changes_no_count(database: Database) {
 }
 
 /// Several nodes add up while messages end.
-async fn of_many_that_add_up_at_once_none_counts_twice(database: Database) {
+async fn concurrent_adding_up_counts_nothing_twice(database: Database) {
     const MESSAGES: u64 = 60;
     let store = database.open().await;
     let owner = create_account(&store, "acme").await;
@@ -249,14 +249,14 @@ async fn of_many_that_add_up_at_once_none_counts_twice(database: Database) {
     for span in [Span::Hour, Span::Day] {
         assert_eq!(counted(&list(&store, Some(owner), span).await), MESSAGES);
     }
-    // The first looks of a store begin at the beginning, so that nothing is left behind.
+    // A new store starts with the oldest counts, so that none is left.
     add_up(&database.open().await, 100).await;
     for span in [Span::Hour, Span::Day] {
         assert_eq!(counted(&list(&store, None, span).await), MESSAGES);
     }
 }
 
-async fn lookups_count_as_their_callers_are_told(database: Database) {
+async fn lookups_are_counted_by_their_reported_outcome(database: Database) {
     let store = database.open().await;
     let owner = create_account(&store, "acme").await;
     let node = join(&store).await;
@@ -277,10 +277,10 @@ async fn lookups_count_as_their_callers_are_told(database: Database) {
     settle(&store, node, results).await;
     let counts = list(&store, Some(owner), Span::Hour).await;
     assert!(counts.iter().all(|count| count.channel == Channel::Hlr));
-    let told = store.find_message(owner, message(2)).await;
-    let told = told.expect("answers").expect("it is there").state;
-    let domain::MessageState::Ended { outcome, .. } = told else {
-        panic!("{told:?}")
+    let state = store.find_message(owner, message(2)).await;
+    let state = state.expect("answers").expect("it is there").state;
+    let domain::MessageState::Ended { outcome, .. } = state else {
+        panic!("{state:?}")
     };
     let expected = Ends::from([
         (Some(0), (1, PRICE)),
@@ -289,16 +289,16 @@ async fn lookups_count_as_their_callers_are_told(database: Database) {
     assert_eq!(ends(&counts), expected);
 }
 
-async fn ends_of_an_older_schema_are_counted(database: Database) {
+async fn ended_messages_of_an_older_schema_are_counted(database: Database) {
     let store = database.open().await;
     let owner = create_account(&store, "acme").await;
     end_in_every_way(&store, owner).await;
     drop(store);
     undo_partitions(&database).await;
-    database.execute(WITHOUT_CARDS).await;
-    database.execute(WITHOUT_PLACES).await;
-    database.execute(WITHOUT_DASHBOARD).await;
-    database.execute(WITHOUT_PEOPLE).await;
+    database.execute(UNDO_NODE_INFO).await;
+    database.execute(UNDO_CARRIER_WINDOW).await;
+    database.execute(UNDO_DASHBOARD).await;
+    database.execute(UNDO_PEOPLE).await;
 
     let store = database.open().await;
     for span in [Span::Hour, Span::Day] {

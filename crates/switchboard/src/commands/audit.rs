@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use domain::clock::SystemClock;
 use domain::ports::{AuditEntry, AuditFilter, Cursor};
 use engine::Audit;
+use engine::clock::SystemClock;
 use serde_json::{Value, json};
 
 use super::{TIME, account_id, print_json, store};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use domain::clock::SystemClock;
 use domain::delivery::CallbackAttempt;
 use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, ListRange};
+use engine::clock::SystemClock;
 use engine::{Actor, CallbackHistory};
 use serde_json::json;
 

@@ -13,11 +13,11 @@ const NOT_RUNNING: &str = "not running";
 
 pub(super) async fn run(config: &Config, command: CarrierCommand) -> anyhow::Result<()> {
     let CarrierCommand::List { output } = command;
-    let seen = store(config).await?.list_carriers().await?;
+    let seen = store(config).await?.list_carrier_statuses().await?;
     let configured = config.carriers();
     let idle: Vec<&Carrier> = configured
         .iter()
-        .filter(|carrier| !seen.iter().any(|seen| seen.note.name == carrier.name()))
+        .filter(|carrier| !seen.iter().any(|seen| seen.status.name == carrier.name()))
         .collect();
     if output.json {
         let seen = seen.iter().map(seen_json);
@@ -30,16 +30,16 @@ pub(super) async fn run(config: &Config, command: CarrierCommand) -> anyhow::Res
 }
 
 fn seen_json(seen: &NodeCarrierStatus) -> Value {
-    let (note, state) = (&seen.note, &seen.note.state);
+    let (status, state) = (&seen.status, &seen.status.state);
     json!({
-        "name": note.name,
-        "kind": note.kind,
+        "name": status.name,
+        "kind": status.kind,
         "health": state.health.name(),
         "linksUp": state.links_up,
         "links": state.links,
         "linksTotal": state.links_total,
-        "waiting": note.waiting,
-        "underWay": note.under_way,
+        "waiting": status.waiting,
+        "underWay": status.under_way,
         "note": state.note,
         "node": seen.node.get(),
         "at": seen.at.to_string(),
@@ -74,19 +74,19 @@ fn print_table(seen: &[NodeCarrierStatus], idle: &[&Carrier]) {
     ];
     print_row(head.map(str::to_owned), "NOTE");
     for seen in seen {
-        let (note, state) = (&seen.note, &seen.note.state);
+        let (status, state) = (&seen.status, &seen.status.state);
         let links = match state.links_total {
             0 => "-".to_owned(),
             total if total == state.links => format!("{}/{total}", state.links_up),
             total => format!("{}/{} of {total}", state.links_up, state.links),
         };
         let cells = [
-            note.name.clone(),
-            note.kind.clone(),
+            status.name.clone(),
+            status.kind.clone(),
             state.health.name().to_owned(),
             links,
-            note.waiting.to_string(),
-            note.under_way.to_string(),
+            status.waiting.to_string(),
+            status.under_way.to_string(),
             seen.node.to_string(),
         ];
         print_row(cells, state.note.as_deref().unwrap_or_default());

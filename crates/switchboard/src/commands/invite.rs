@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::bail;
-use domain::clock::SystemClock;
 use domain::ports::AccountRecord;
 use domain::{Person, Role};
+use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
 use engine::identity::people::{InviteError, Invited};
 use engine::{Accounts, Actor, People};

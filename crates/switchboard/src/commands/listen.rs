@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use domain::Clock as _;
-use domain::clock::SystemClock;
+use engine::clock::SystemClock;
 use http::{Method, Uri};
 use tokio::sync::watch;
 use web::server::{self, Ending, Limits};

@@ -1,8 +1,8 @@
 //! `switchboard node …`
 
-use domain::clock::SystemClock;
 use domain::ports::NodeStatus;
 use domain::{Clock, Timestamp};
+use engine::clock::SystemClock;
 use serde_json::{Value, json};
 
 use super::{print_json, store};
@@ -23,17 +23,17 @@ pub(super) async fn run(config: &Config, command: NodeCommand) -> anyhow::Result
 /// A capped count is a string with a plus in tables; in JSON it is a number and `holdsMore`.
 fn as_json(node: &NodeStatus) -> Value {
     let facts = node.facts.as_ref();
-    let card = facts.map(|facts| &facts.card);
+    let info = facts.map(|facts| &facts.info);
     json!({
         "node": node.node.get(),
         "state": state(node),
         "aliveUntil": node.alive_until.to_string(),
         "started": facts.map(|facts| facts.started_at.to_string()),
-        "roles": card.map(|card| &card.roles),
-        "version": card.map(|card| &card.version),
+        "roles": info.map(|info| &info.roles),
+        "version": info.map(|info| &info.version),
         "schema": facts.map(|facts| facts.schema),
-        "host": card.map(|card| &card.host),
-        "listen": card.map(|card| &card.listen),
+        "host": info.map(|info| &info.host),
+        "listen": info.map(|info| &info.listen),
         "holds": node.holds.0,
         "holdsMore": node.holds.is_capped(),
     })
@@ -51,19 +51,19 @@ fn print_table(nodes: &[NodeStatus], now: Timestamp) {
     for node in nodes {
         let none = || "-".to_owned();
         let facts = node.facts.as_ref();
-        let card = facts.map(|facts| &facts.card);
+        let info = facts.map(|facts| &facts.info);
         let more = if node.holds.is_capped() { "+" } else { "" };
         let cells = [
             node.node.to_string(),
             state(node).to_owned(),
             facts.map_or_else(none, |facts| age(now, facts.started_at)),
             format!("{}{more}", node.holds.0),
-            card.map_or_else(|| "older".to_owned(), |card| card.version.clone()),
+            info.map_or_else(|| "older".to_owned(), |info| info.version.clone()),
             facts.map_or_else(none, |facts| facts.schema.to_string()),
-            card.map_or_else(none, |card| card.host.clone()),
-            card.map_or_else(none, |card| card.listen.clone()),
+            info.map_or_else(none, |info| info.host.clone()),
+            info.map_or_else(none, |info| info.listen.clone()),
         ];
-        let roles = card.map_or_else(none, |card| card.roles.join(","));
+        let roles = info.map_or_else(none, |info| info.roles.join(","));
         print_row(cells, &roles);
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::AccountId;
-use domain::clock::SystemClock;
 use domain::ports::{ListRange, SenderFilter};
 use domain::sender::{Category, SenderRecord, SenderState, Step};
+use engine::clock::SystemClock;
 use engine::{Accounts, Actor, SenderReview};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Clock as _;
-use domain::clock::SystemClock;
+use engine::clock::SystemClock;
 use outbound::smsc::{ArrivedMessage, Ids, Observer};
 use outbound::{Smsc, SmscSettings};
 

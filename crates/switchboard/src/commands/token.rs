@@ -1,8 +1,8 @@
 //! `switchboard token …`
 
-use domain::clock::SystemClock;
 use domain::ports::TokenRecord;
 use domain::{AllowList, Clock, Permissions};
+use engine::clock::SystemClock;
 use engine::identity::accounts::TokenInput;
 use engine::{Accounts, Actor};
 use serde_json::json;

@@ -41,10 +41,17 @@ impl Database {
     }
 }
 
+/// Parses keys, one per line.
+pub(crate) fn parse_keys(text: &str) -> anyhow::Result<Vec<ServiceKey>> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let keys = lines.map(|line| Ok(ServiceKey::parse(line)?));
+    keys.collect()
+}
+
 impl Security {
     /// The configured key, if any, and the keys that only decrypt.
     pub(crate) fn keys(&self) -> anyhow::Result<(Option<ServiceKey>, Vec<ServiceKey>)> {
-        let read = |secret: &Secret| crate::keys::parse(&secret.0);
+        let read = |secret: &Secret| parse_keys(&secret.0);
         let mut keys = Vec::new();
         if let Some(key) = &self.key {
             keys = read(key).context("security.key")?;

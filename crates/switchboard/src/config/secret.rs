@@ -58,7 +58,7 @@ impl std::fmt::Debug for Secret {
 
 #[cfg(test)]
 mod tests {
-    use testkit::TempDir;
+    use testkit::temp_dir;
 
     use super::*;
 
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_itself_or_in_a_file_or_in_the_environment() {
-        let folder = TempDir::create("secret").expect("a temporary folder");
+        let folder = temp_dir("secret").expect("a temporary folder");
         let path = folder.path().join("password");
         fs::write(&path, "hunter2\n").expect("written");
         // It is set wherever tests run.

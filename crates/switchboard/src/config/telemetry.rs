@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use super::Secret;
 
@@ -35,6 +36,27 @@ pub(crate) enum LogFormat {
     Text,
     /// For programs.
     Json,
+}
+
+impl Log {
+    /// Parses the level: `info`, or a list by target such as `info,access=debug`.
+    pub(crate) fn targets(&self) -> anyhow::Result<Targets> {
+        let mut targets = Targets::new();
+        for part in self.level.split(',') {
+            let (subject, name) = match part.split_once('=') {
+                Some((subject, name)) => (Some(subject), name),
+                None => (None, part),
+            };
+            let name: LevelFilter = name.trim().parse().ok().with_context(|| {
+                format!("log.level '{}' is not understood; write error, warn, info, debug or trace, or info,access=debug", self.level)
+            })?;
+            targets = match subject {
+                Some(subject) => targets.with_target(subject.trim(), name),
+                None => targets.with_default(name),
+            };
+        }
+        Ok(targets)
+    }
 }
 
 impl Default for Log {

@@ -25,7 +25,7 @@ pub(super) fn engine_settings(
 ) -> anyhow::Result<engine::Settings> {
     let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     Ok(engine::Settings {
-        card: NodeInfo {
+        node_info: NodeInfo {
             roles: roles.iter().map(|role| role.name()).collect(),
             works: roles.contains(&Role::Worker),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,4 +1,4 @@
-//! What is on the disk: who can read it, and what it needs to be read.
+//! Data at rest: file permissions, encryption and keys.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use testkit::receiver::Receiver;
-use testkit::{Backend, Server, TempDir};
+use testkit::{Backend, Server, temp_dir};
 
 use crate::rest::service::{Service, binary, sms_with, wait_for};
 
@@ -31,7 +31,7 @@ fn refused(output: &Output) -> String {
 }
 
 #[test]
-fn the_data_folder_and_its_files_are_their_owners_alone() {
+fn only_the_owner_can_read_the_data_folder_and_its_files() {
     let mut service = Service::with(Backend::Sqlite, testkit::ServerBuilder::without_key);
     let data = service.server.data_dir();
     let files = ["service.key", "switchboard.db", "switchboard.db-wal"];
@@ -51,7 +51,7 @@ fn the_data_folder_and_its_files_are_their_owners_alone() {
     check("made by an older version");
 }
 
-/// Nodes without a configured key share the one that the database keeps, whatever is in their data folders.
+/// Nodes without a configured key use the one in the database, even if their data folders contain another.
 #[test]
 fn nodes_without_a_key_share_the_one_in_the_database() {
     let first = Service::with(Backend::Postgres, testkit::ServerBuilder::without_key);
@@ -60,7 +60,7 @@ fn nodes_without_a_key_share_the_one_in_the_database() {
     let url = first.server.database_url().expect("a server").to_owned();
     let another = || Server::builder(binary(), Backend::Sqlite).env(DATABASE, &url);
     let second = another().without_key().start();
-    // This one has a key in its folder that the database does not name.
+    // This node has a key in its folder that the database does not use.
     let third = another().start();
     let rotate = ["account", "rotate-secret", "main", "--json"];
     printed(&second.cli(&rotate));
@@ -69,7 +69,6 @@ fn nodes_without_a_key_share_the_one_in_the_database() {
     assert!(refused.contains("set it to a new key"), "{refused}");
 }
 
-/// The key in the database makes way for a configured one.
 #[test]
 fn a_configured_key_replaces_the_one_in_the_database() {
     let mut service = Service::with(Backend::Postgres, testkit::ServerBuilder::without_key);
@@ -87,7 +86,7 @@ fn a_configured_key_replaces_the_one_in_the_database() {
     };
     assert_eq!(rotate(&service), 1, "one account");
     assert_eq!(rotate(&service), 0);
-    // Now the database keeps none.
+    // The database no longer contains a key.
     let error = format!("{:?}", another().try_start().expect_err("no key"));
     for part in ["security.key", "docs/SECURITY.md"] {
         assert!(error.contains(part), "{part}: {error}");
@@ -95,23 +94,23 @@ fn a_configured_key_replaces_the_one_in_the_database() {
     another().env(KEY, NEW_KEY).start();
 }
 
-/// A backup holds what is encrypted; without the key it opens nothing.
+/// A backup contains encrypted values; nothing decrypts them without the key.
 #[test]
 fn a_backup_needs_the_key() {
     let service = Service::start(Backend::Sqlite);
-    let folder = TempDir::create("at-rest").expect("a folder");
+    let folder = temp_dir("at-rest").expect("a folder");
     let file = folder.path().join("backup.db").display().to_string();
     let made = printed(&service.server.cli(&["backup", "--to", &file, "--json"]));
     let key = format!("{file}.key");
     assert_eq!(made["keyFile"], json!(key));
-    let apart = folder.path().join("apart");
-    fs::rename(&key, &apart).expect("kept apart");
+    let key_elsewhere = folder.path().join("apart");
+    fs::rename(&key, &key_elsewhere).expect("moved away");
     let backup = fs::read(&file).expect("a backup");
     let account = ["account", "create", "--name", "x", "--json"];
     let secret = printed(&service.server.cli(&account))["callbackSecret"].clone();
     assert!(secret.as_str().expect("a secret").starts_with("whsec_"));
-    let holds = |text: &[u8]| backup.windows(text.len()).any(|part| part == text);
-    assert!(holds(b"encrypted:") && !holds(b"whsec_"));
+    let contains = |text: &[u8]| backup.windows(text.len()).any(|part| part == text);
+    assert!(contains(b"encrypted:") && !contains(b"whsec_"));
 
     let data = folder.path().join("data");
     let run = |arguments: &[&str]| {
@@ -127,16 +126,16 @@ fn a_backup_needs_the_key() {
     assert!(error.contains("security.key"), "{error}");
     assert!(
         !data.join("service.key").exists(),
-        "no key that serves nothing"
+        "a useless key was created"
     );
     fs::remove_dir_all(&data).expect("removed");
-    fs::rename(&apart, &key).expect("put beside it again");
+    fs::rename(&key_elsewhere, &key).expect("moved back");
     printed(&run(&["restore", "--from", &file, "--json"]));
     let accounts = printed(&run(&["account", "list", "--json"]));
     assert_eq!(accounts[0]["name"], json!("main"));
 }
 
-/// The new key beside the old, the rotation, the old one gone.
+/// Configures a new key beside the old one, rotates, and removes the old one.
 fn the_key_is_rotated_by_command(backend: Backend) {
     let mut service = Service::start(backend);
     let rotate = |service: &Service| {
@@ -144,7 +143,7 @@ fn the_key_is_rotated_by_command(backend: Backend) {
         rotated["encrypted"].as_u64().expect("a number")
     };
     if backend == Backend::Sqlite {
-        assert_eq!(rotate(&service), 0, "there is no newer one");
+        assert_eq!(rotate(&service), 0, "there is no newer key");
     }
     service.server.set_env(KEY, Some(NEW_KEY));
     service.server.restart();
@@ -159,8 +158,8 @@ fn the_key_is_rotated_by_command(backend: Backend) {
     service.server.set_env(KEY, Some(NEW_KEY));
 }
 
-/// Receivers can change their secret at any time of the overlap.
-fn a_replaced_webhook_secret_signs_besides(backend: Backend) {
+/// Both secrets sign during the overlap, so a receiver can change its secret at any time.
+fn a_replaced_webhook_secret_still_signs_during_the_overlap(backend: Backend) {
     let service = Service::start(backend);
     let receiver = Receiver::start();
     let rotate = ["account", "rotate-secret", "main", "--json"];
@@ -182,5 +181,5 @@ fn a_replaced_webhook_secret_signs_besides(backend: Backend) {
 
 crate::rest::on_both_backends!(
     the_key_is_rotated_by_command,
-    a_replaced_webhook_secret_signs_besides,
+    a_replaced_webhook_secret_still_signs_during_the_overlap,
 );

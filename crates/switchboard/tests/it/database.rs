@@ -5,9 +5,9 @@ use std::sync::Arc;
 use domain::ports::{NewAccount, Store};
 use domain::{KeyRing, Money, ServiceKey, Timestamp};
 use store::{DatabaseUrl, Options};
-use testkit::TempDir;
+use testkit::{TempDir, temp_dir};
 
-/// A database that is removed with this value.
+/// The database is removed when this is dropped.
 pub(crate) struct Database(TempDir);
 
 /// The options that the services of the tests open their databases with.
@@ -18,7 +18,7 @@ pub(crate) fn options() -> Options {
 
 impl Database {
     pub(crate) fn create() -> Self {
-        Self(TempDir::create("database").expect("a temporary folder"))
+        Self(temp_dir("database").expect("a temporary folder"))
     }
 
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
@@ -27,13 +27,13 @@ impl Database {
         opened.expect("the database opens")
     }
 
-    /// Runs a statement without the store.
+    /// Runs a statement directly on the file.
     pub(crate) fn execute(&self, sql: &str) {
         let executed = self.file().execute_batch(sql);
         executed.expect("the statement is valid");
     }
 
-    /// Reads rows of whole numbers and nulls without the store.
+    /// Reads rows of integers and nulls directly from the file.
     pub(crate) fn numbers(&self, sql: &str, columns: usize) -> Vec<Vec<Option<i64>>> {
         let file = self.file();
         let mut statement = file.prepare(sql).expect("the statement is valid");
@@ -52,7 +52,7 @@ impl Database {
     }
 }
 
-/// An account that can pay.
+/// An account with a balance.
 pub(crate) fn new_account(name: &str) -> NewAccount {
     NewAccount {
         name: name.parse().expect("a name"),

@@ -1,4 +1,4 @@
-//! The one integration-test binary: black-box tests over the real program, and the suites that need several rooms.
+//! The one integration-test binary: black-box tests of the real program, and tests that need several crates.
 
 mod at_rest;
 mod chain;

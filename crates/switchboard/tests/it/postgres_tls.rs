@@ -1,18 +1,19 @@
-//! TLS to a real `PostgreSQL` server, in every mode, with certificates of both sides.
+//! TLS to a real `PostgreSQL` server, in every `sslmode`, with server and client certificates.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use testkit::{Backend, PostgresServer, Server, TempDir};
+use testkit::{Backend, PostgresServer, Server, TempDir, temp_dir};
 
 use crate::rest::service::{Service, binary, sms, wait_for};
 
 const DATABASE: &str = "SWITCHBOARD_DATABASE__URL";
 
-/// An authority, a certificate for `localhost` and one for the user `postgres`, all signed by it; and a strange authority.
-const MAKE: &str = "
-    for name in ca stranger; do
+/// Creates an authority, certificates for `localhost` and for the user `postgres` that it signs, and another authority
+/// that signs nothing.
+const MAKE_CERTIFICATES: &str = "
+    for name in ca other; do
         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=$name \\
             -keyout $name.key -out $name.pem
     done
@@ -25,28 +26,28 @@ const MAKE: &str = "
     sign client postgres extendedKeyUsage=clientAuth
 ";
 
-/// Plain connections are refused, so whoever gets in was encrypted.
+/// The server refuses plain connections, so every connection that succeeds is encrypted.
 const ONLY_TLS: &[u8] =
     b"local all all trust\nhostnossl all all all reject\nhostssl all all all trust\n";
 const ONLY_CERTIFICATES: &[u8] =
     b"local all all trust\nhostnossl all all all reject\nhostssl all all all cert\n";
 
-struct Site {
+struct TlsServer {
     folder: TempDir,
     server: PostgresServer,
 }
 
-impl Site {
+impl TlsServer {
     fn start() -> Self {
-        let folder = TempDir::create("pg-tls").expect("a temporary folder");
+        let folder = temp_dir("pg-tls").expect("a temporary folder");
         let made = Command::new("sh")
-            .args(["-euc", MAKE])
+            .args(["-euc", MAKE_CERTIFICATES])
             .current_dir(folder.path())
             .output()
             .expect("a shell");
         assert!(made.status.success(), "this needs openssl: {made:?}");
         let server = PostgresServer::start("").expect("a server");
-        let read = |name: &str| fs::read(folder.path().join(name)).expect("made");
+        let read = |name: &str| fs::read(folder.path().join(name)).expect("the file was made");
         for (name, from) in [
             ("server.crt", "server.pem"),
             ("server.key", "server.key"),
@@ -54,23 +55,23 @@ impl Site {
         ] {
             server.add_file(name, &read(from)).expect("a file");
         }
-        let site = Self { folder, server };
-        site.admit(ONLY_TLS);
-        site
+        let tls_server = Self { folder, server };
+        tls_server.set_access_rules(ONLY_TLS);
+        tls_server
     }
 
-    /// Who gets in. The server is started again, so that it holds from now on.
-    fn admit(&self, rules: &[u8]) {
+    /// Sets the access rules and restarts the server, so that they apply.
+    fn set_access_rules(&self, rules: &[u8]) {
         let server = &self.server;
         server.add_file("pg_hba.conf", rules).expect("a file");
         let on = "ssl = on\nssl_cert_file = 'server.crt'\nssl_key_file = 'server.key'\nssl_ca_file = 'root.crt'\n\
                   listen_addresses = 'localhost'\n";
         server.reconfigure(on).expect("settings");
-        server.stop_hard().expect("stopped");
+        server.stop_immediately().expect("stopped");
         server.resume().expect("started");
     }
 
-    /// With `{}` for the folder of the certificates.
+    /// `{}` in the query is replaced by the folder of the certificates.
     fn url(&self, host: &str, query: &str) -> String {
         let port = self.server.port();
         let folder = self.folder.path().display().to_string();
@@ -91,28 +92,28 @@ impl Site {
     }
 }
 
-fn check(site: &Site, cases: &[(&str, &str, Option<&str>)]) {
+fn check(tls_server: &TlsServer, cases: &[(&str, &str, Option<&str>)]) {
     for (host, query, refused) in cases {
-        let url = site.url(host, query);
-        let output = site.run(&url, &["account", "list", "--json"]);
-        let said = String::from_utf8_lossy(&output.stderr);
+        let url = tls_server.url(host, query);
+        let output = tls_server.run(&url, &["account", "list", "--json"]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         match refused {
-            None => assert!(output.status.success(), "{host} {query}: {said}"),
+            None => assert!(output.status.success(), "{host} {query}: {stderr}"),
             Some(reason) => {
                 assert!(!output.status.success(), "{host} {query}");
-                assert!(said.contains(reason), "{host} {query}: {said}");
+                assert!(stderr.contains(reason), "{host} {query}: {stderr}");
             }
         }
     }
 }
 
 #[test]
-fn every_mode_does_what_it_says_and_a_service_works_with_client_certificates() {
-    let site = Site::start();
+fn every_sslmode_is_enforced_and_a_service_works_with_client_certificates() {
+    let tls_server = TlsServer::start();
     let ca = "sslrootcert={}/ca.pem";
-    let stranger = "sslrootcert={}/stranger.pem";
+    let other_ca = "sslrootcert={}/other.pem";
     check(
-        &site,
+        &tls_server,
         &[
             ("127.0.0.1", "", None),
             ("127.0.0.1", "sslmode=disable", Some("pg_hba.conf")),
@@ -120,13 +121,13 @@ fn every_mode_does_what_it_says_and_a_service_works_with_client_certificates() {
             ("127.0.0.1", "sslmode=require", None),
             (
                 "127.0.0.1",
-                &format!("sslmode=require&{stranger}"),
+                &format!("sslmode=require&{other_ca}"),
                 Some("sslmode=require failed"),
             ),
             ("127.0.0.1", &format!("sslmode=verify-ca&{ca}"), None),
             (
                 "127.0.0.1",
-                &format!("sslmode=verify-ca&{stranger}"),
+                &format!("sslmode=verify-ca&{other_ca}"),
                 Some("signed by an authority"),
             ),
             (
@@ -142,7 +143,7 @@ fn every_mode_does_what_it_says_and_a_service_works_with_client_certificates() {
             ("localhost", &format!("sslmode=verify-full&{ca}"), None),
             (
                 "localhost",
-                &format!("sslmode=verify-full&{stranger}"),
+                &format!("sslmode=verify-full&{other_ca}"),
                 Some("signed by an authority"),
             ),
             (
@@ -150,7 +151,7 @@ fn every_mode_does_what_it_says_and_a_service_works_with_client_certificates() {
                 "sslmode=verify-full&sslrootcert=/no/such.pem",
                 Some("cannot read sslrootcert"),
             ),
-            // The first of two servers is not there.
+            // The first of two servers does not exist.
             (
                 "127.0.0.1:1,localhost",
                 &format!("sslmode=verify-full&{ca}"),
@@ -159,11 +160,11 @@ fn every_mode_does_what_it_says_and_a_service_works_with_client_certificates() {
         ],
     );
 
-    site.admit(ONLY_CERTIFICATES);
+    tls_server.set_access_rules(ONLY_CERTIFICATES);
     let own = "sslcert={}/client.pem&sslkey={}/client.key";
     let full = format!("sslmode=verify-full&{ca}&{own}");
     check(
-        &site,
+        &tls_server,
         &[
             (
                 "localhost",
@@ -173,11 +174,11 @@ fn every_mode_does_what_it_says_and_a_service_works_with_client_certificates() {
             ("localhost", &full, None),
         ],
     );
-    works(&site, &site.url("localhost", &full));
+    check_service_works(&tls_server, &tls_server.url("localhost", &full));
 }
 
-/// Everything that connects does so with TLS: requests, the worker, heartbeats, copies.
-fn works(site: &Site, url: &str) {
+/// All connections of a service use TLS: requests, the worker, heartbeats, copies.
+fn check_service_works(tls_server: &TlsServer, url: &str) {
     let server = Server::builder(binary(), Backend::Sqlite)
         .env(DATABASE, url)
         .env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
@@ -190,7 +191,7 @@ fn works(site: &Site, url: &str) {
         let status = service.get(&format!("/sms/status/{id}")).json();
         (status["state"] == "delivered").then_some(())
     });
-    let file = site.folder.path().join("backup.db");
+    let file = tls_server.folder.path().join("backup.db");
     let backup = [
         "backup",
         "--to",

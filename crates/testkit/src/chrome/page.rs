@@ -1,4 +1,4 @@
-//! A page: going somewhere, reading, waiting.
+//! A page: navigating, reading, waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -6,51 +6,51 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Running;
-use super::watch::Watch;
-use crate::PATIENCE;
+use super::Browser;
+use super::monitor::PageMonitor;
+use crate::TEST_TIMEOUT;
 
 const POLL: Duration = Duration::from_millis(15);
-/// What is shown of a page's text when something fails.
-const SHOWN_CHARS: usize = 3_000;
+/// How much of a page's text is shown when something fails.
+const MAX_SHOWN_CHARS: usize = 3_000;
 
-/// A page in a browser, with cookies of its own. How things are found is said [above](super).
+/// A page in a browser, with its own cookies. The [module](super) describes how elements are found.
 #[derive(Debug)]
 pub struct Page {
-    running: Arc<Running>,
+    browser: Arc<Browser>,
     context: String,
     pub(super) frame: String,
     session: String,
-    watch: Arc<Watch>,
-    patience_ms: AtomicU64,
-    /// Of the window.
+    monitor: Arc<PageMonitor>,
+    timeout_ms: AtomicU64,
+    /// The width of the window.
     pub(super) width: AtomicU32,
 }
 
 impl Page {
-    pub(super) async fn new(running: Arc<Running>) -> Result<Self, String> {
-        let pipe = &running.pipe;
-        let made = pipe
+    pub(super) async fn new(browser: Arc<Browser>) -> Result<Self, String> {
+        let pipe = &browser.pipe;
+        let created = pipe
             .call(None, "Target.createBrowserContext", json!({}))
             .await?;
-        let context = text_of(&made["browserContextId"]);
+        let context = text_of(&created["browserContextId"]);
         let blank = json!({ "url": "about:blank", "browserContextId": context });
-        let made = pipe.call(None, "Target.createTarget", blank).await?;
-        let frame = text_of(&made["targetId"]);
+        let created = pipe.call(None, "Target.createTarget", blank).await?;
+        let frame = text_of(&created["targetId"]);
         let attach = json!({ "targetId": frame, "flatten": true });
         let attached = pipe.call(None, "Target.attachToTarget", attach).await?;
         let session = text_of(&attached["sessionId"]);
-        let watch = Arc::new(Watch::new(&frame));
-        pipe.watch(&session, Arc::clone(&watch));
+        let monitor = Arc::new(PageMonitor::new(&frame));
+        pipe.add_monitor(&session, Arc::clone(&monitor));
         let deny = json!({ "behavior": "deny", "browserContextId": context });
         pipe.call(None, "Browser.setDownloadBehavior", deny).await?;
         let page = Self {
-            running,
+            browser,
             context,
             frame,
             session,
-            watch,
-            patience_ms: AtomicU64::new(u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX)),
+            monitor,
+            timeout_ms: AtomicU64::new(u64::try_from(TEST_TIMEOUT.as_millis()).unwrap_or(u64::MAX)),
             width: AtomicU32::new(0),
         };
         for domain in ["Page", "Runtime", "Log", "Network", "Inspector"] {
@@ -61,50 +61,50 @@ impl Page {
         Ok(page)
     }
 
-    /// Goes to an address and waits until all of the page is loaded. Any status will do ([`Page::status`] has it);
-    /// no answer fails.
+    /// Opens an address and waits until the page is loaded. Any status is accepted (see [`Page::status`]); no answer
+    /// fails.
     pub async fn open(&self, url: &str) {
-        let went = self.order("Page.navigate", json!({ "url": url })).await;
-        if let Some(error) = went["errorText"].as_str() {
+        let result = self.command("Page.navigate", json!({ "url": url })).await;
+        if let Some(error) = result["errorText"].as_str() {
             self.fail(&format!("cannot open {url}: {error}")).await;
         }
         self.settle().await;
     }
 
-    /// Loads the page again.
+    /// Reloads the page.
     pub async fn reload(&self) {
-        self.order("Page.reload", json!({})).await;
+        self.command("Page.reload", json!({})).await;
         self.settle().await;
     }
 
-    /// Goes back to the page before.
+    /// Goes back to the previous page.
     pub async fn back(&self) {
-        let history = self.order("Page.getNavigationHistory", json!({})).await;
+        let history = self.command("Page.getNavigationHistory", json!({})).await;
         let before = history["currentIndex"].as_u64().unwrap_or(0).checked_sub(1);
         let Some(before) = before.and_then(|before| usize::try_from(before).ok()) else {
             self.fail("there is no page before this one").await;
         };
         let entry = json!({ "entryId": history["entries"][before]["id"] });
-        self.order("Page.navigateToHistoryEntry", entry).await;
+        self.command("Page.navigateToHistoryEntry", entry).await;
         self.settle().await;
     }
 
-    /// The status of the document, such as 200; `None` before any was loaded.
+    /// The status of the document, such as 200; `None` before one was loaded.
     pub fn status(&self) -> Option<u16> {
-        self.watch.status()
+        self.monitor.status()
     }
 
-    /// The address that the page is at.
+    /// The address of the page.
     pub async fn address(&self) -> String {
         text_of(&self.evaluate("location.href").await)
     }
 
-    /// The address without scheme and host: path and query.
+    /// The path and query of the address.
     pub async fn path(&self) -> String {
         text_of(&self.evaluate("location.pathname + location.search").await)
     }
 
-    /// What the page shows as text, as somebody who copies all of it would get.
+    /// The visible text of the page.
     pub async fn text(&self) -> String {
         text_of(&self.evaluate("document.body.innerText").await)
     }
@@ -120,13 +120,13 @@ impl Page {
             .expect("a number")
     }
 
-    /// The value of a JavaScript expression in the page, as JSON; a promise is awaited. An exception fails.
+    /// The value of a JavaScript expression in the page, as JSON. Promises are awaited; an exception fails.
     pub async fn evaluate(&self, expression: &str) -> Value {
         let until = self.deadline();
         loop {
             match self.try_evaluate(expression, None).await {
                 Ok(value) => return value,
-                // The page went on while it was asked: the next one answers.
+                // The page was left in the meantime, so ask the next one.
                 Err(error) if is_between_pages(&error) && Instant::now() < until => {
                     tokio::time::sleep(POLL).await;
                 }
@@ -135,7 +135,7 @@ impl Page {
         }
     }
 
-    /// Waits until the page shows this text. Runs of white space count as one space.
+    /// Waits until the page shows this text. White space is collapsed.
     pub async fn wait_for(&self, text: &str) {
         let shown = shows(text);
         self.wait(&format!("the text {text:?}"), &shown).await;
@@ -152,7 +152,7 @@ impl Page {
         self.wait(&format!("`{expression}`"), expression).await;
     }
 
-    /// Waits until the address, without scheme and host, is this one.
+    /// Waits until the address has this path and query.
     pub async fn wait_for_path(&self, path: &str) {
         let at = format!(
             "location.pathname + location.search === {}",
@@ -161,36 +161,40 @@ impl Page {
         self.wait(&format!("the address {path}"), &at).await;
     }
 
-    /// How long whatever is looked for may take; 15 seconds by default.
-    pub fn set_patience(&self, patience: Duration) {
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        self.patience_ms.store(patience, Ordering::Relaxed);
+    /// Sets how long to wait for an element or a state; [`TEST_TIMEOUT`] by default.
+    pub fn set_timeout(&self, timeout: Duration) {
+        let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.timeout_ms.store(timeout, Ordering::Relaxed);
     }
 
-    /// What the browser complained of since the page was made or [`Page::forget_noise`]: errors that scripts wrote to
-    /// the console or threw, breaches of the content policy, dialogs, and requests that failed or were refused (the
-    /// page itself only from status 500).
-    pub fn noise(&self) -> Vec<String> {
-        self.watch.noise()
+    /// Errors since the page was opened or [`Page::clear_browser_errors`] was called: errors that scripts wrote to the
+    /// console or threw, violations of the content policy, dialogs, and requests that failed or were refused (the page
+    /// itself only from status 500).
+    pub fn browser_errors(&self) -> Vec<String> {
+        self.monitor.errors()
     }
 
-    /// Forgets what the browser complained of, for a test that provokes it.
-    pub fn forget_noise(&self) {
-        self.watch.forget_noise();
+    /// Clears the errors, for a test that provokes some.
+    pub fn clear_browser_errors(&self) {
+        self.monitor.clear_errors();
     }
 
-    /// Fails when there is any [`Page::noise`].
-    pub fn assert_quiet(&self) {
-        let noise = self.noise();
-        assert!(noise.is_empty(), "complaints:\n  {}", noise.join("\n  "));
+    /// Fails if there are any [`Page::browser_errors`].
+    pub fn assert_no_browser_errors(&self) {
+        let errors = self.browser_errors();
+        assert!(
+            errors.is_empty(),
+            "browser errors:\n  {}",
+            errors.join("\n  ")
+        );
     }
 
-    /// Waits until the page is not on its way to another.
+    /// Waits until the page has finished loading.
     pub(super) async fn settle(&self) {
         let until = self.deadline();
-        // The answer comes behind all events of what was done before. A page that is on its way cannot answer.
-        let _on_its_way = self.try_evaluate("1", None).await;
-        while self.watch.is_busy() {
+        // The answer arrives after all events of earlier actions. A page that is being left cannot answer.
+        let _being_left = self.try_evaluate("1", None).await;
+        while self.monitor.is_busy() {
             if Instant::now() >= until {
                 self.fail("the page was not loaded").await;
             }
@@ -199,7 +203,7 @@ impl Page {
     }
 
     pub(super) fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.patience_ms.load(Ordering::Relaxed))
+        Instant::now() + Duration::from_millis(self.timeout_ms.load(Ordering::Relaxed))
     }
 
     async fn wait(&self, what: &str, expression: &str) {
@@ -214,28 +218,28 @@ impl Page {
                 _ => {}
             }
             if Instant::now() >= until {
-                self.fail(&format!("waited in vain for {what}")).await;
+                self.fail(&format!("timed out waiting for {what}")).await;
             }
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// One try, in the page's own world or in another one of it.
+    /// Evaluates once, in the page's own world or in an isolated one.
     pub(crate) async fn try_evaluate(
         &self,
         expression: &str,
         world: Option<u64>,
     ) -> Result<Value, String> {
-        let mut order = json!({
+        let mut parameters = json!({
             "expression": expression,
             "returnByValue": true,
             "awaitPromise": true,
             "userGesture": true,
         });
         if let Some(world) = world {
-            order["contextId"] = world.into();
+            parameters["contextId"] = world.into();
         }
-        let mut answer = self.call("Runtime.evaluate", order).await?;
+        let mut answer = self.call("Runtime.evaluate", parameters).await?;
         if let Some(details) = answer.get("exceptionDetails") {
             let description = details["exception"]["description"].as_str();
             let text = description.or(details["text"].as_str());
@@ -246,51 +250,51 @@ impl Page {
 
     pub(super) async fn call(&self, method: &str, parameters: Value) -> Result<Value, String> {
         let session = Some(self.session.as_str());
-        self.running.pipe.call(session, method, parameters).await
+        self.browser.pipe.call(session, method, parameters).await
     }
 
-    /// An order that a page cannot refuse.
-    pub(super) async fn order(&self, method: &str, parameters: Value) -> Value {
+    /// Sends a command that must succeed.
+    pub(super) async fn command(&self, method: &str, parameters: Value) -> Value {
         match self.call(method, parameters).await {
             Ok(answer) => answer,
             Err(error) => self.fail(&error).await,
         }
     }
 
-    /// Ends the test, with what is needed to see why.
+    /// Fails the test with the details of the page.
     pub(crate) async fn fail(&self, what: &str) -> ! {
-        let see = "[location.href, document.body?.innerText ?? '']";
-        let seen = self.try_evaluate(see, None).await.unwrap_or_default();
-        let text = seen[1].as_str().unwrap_or("nothing that can be read");
-        let text: String = text.chars().take(SHOWN_CHARS).collect();
-        let address = seen[0].as_str().unwrap_or("an unknown address");
-        let noise = self.noise();
-        let complaints = if noise.is_empty() {
+        let details = "[location.href, document.body?.innerText ?? '']";
+        let details = self.try_evaluate(details, None).await.unwrap_or_default();
+        let text = details[1].as_str().unwrap_or("no readable text");
+        let text: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+        let address = details[0].as_str().unwrap_or("an unknown address");
+        let errors = self.browser_errors();
+        let errors = if errors.is_empty() {
             String::new()
         } else {
-            format!("\n--- complaints\n{}", noise.join("\n"))
+            format!("\n--- browser errors\n{}", errors.join("\n"))
         };
-        panic!("{what}\n--- at {address}, which shows\n{text}{complaints}\n---");
+        panic!("{what}\n--- at {address}, which shows\n{text}{errors}\n---");
     }
 }
 
 impl Drop for Page {
     fn drop(&mut self) {
-        let pipe = &self.running.pipe;
-        pipe.forget(&self.session);
+        let pipe = &self.browser.pipe;
+        pipe.remove_monitor(&self.session);
         let context = json!({ "browserContextId": self.context });
-        pipe.tell(None, "Target.disposeBrowserContext", context);
+        pipe.call_without_answer(None, "Target.disposeBrowserContext", context);
     }
 }
 
-/// An expression: whether the page shows a text.
+/// A JavaScript expression for whether the page shows a text.
 fn shows(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let words = Value::from(words.join(" "));
     format!(r"(document.body?.innerText ?? '').replace(/\s+/g, ' ').includes({words})")
 }
 
-/// Whether the page was left while it was asked.
+/// Whether the page was left during the evaluation.
 pub(super) fn is_between_pages(error: &str) -> bool {
     [
         "Execution context was destroyed",

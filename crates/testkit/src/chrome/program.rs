@@ -1,20 +1,20 @@
-//! The program itself: its flags, its profile, its end.
+//! The process of chromium.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::folder::TempDir;
+use crate::temp_dir::{TempDir, temp_dir};
 
-/// The program speaks on the descriptors 3 and 4, and the standard library gives only 0 to 2. `exec` keeps the process.
+/// Chromium uses the descriptors 3 and 4, but the standard library passes only 0 to 2. `exec` keeps the process ID.
 const WITH_PIPES: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >&2"#;
 
-/// Nothing but the pages under test: no first-run pages, no calls home, no other machine.
+/// Only the pages under test: no first-run pages, no background requests, no other hosts.
 const FLAGS: &[&str] = &[
     "--headless=new",
     "--remote-debugging-pipe",
-    // Tests may run as root and in containers, where its sandbox cannot be made. The pages are our own.
+    // Tests may run as root and in containers, where the sandbox does not work. The pages are our own.
     "--no-sandbox",
     "--disable-dev-shm-usage",
     "--disable-gpu",
@@ -24,11 +24,11 @@ const FLAGS: &[&str] = &[
     "--disable-default-apps",
     "--disable-extensions",
     "--disable-sync",
-    // Pages that are not in front are to run as if they were.
+    // Pages in the background run as if they were in front.
     "--disable-background-timer-throttling",
     "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows",
-    // Going back loads the page again, so that what is waited for is the same as going forward.
+    // Going back loads the page again, so waiting works the same as for going forward.
     "--disable-features=BackForwardCache,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider",
     "--force-color-profile=srgb",
     "--force-device-scale-factor=1",
@@ -43,7 +43,7 @@ const FLAGS: &[&str] = &[
     "--use-mock-keychain",
 ];
 
-/// The process and its profile; both go with this value.
+/// The process and its profile. Both are removed on drop.
 #[derive(Debug)]
 pub(super) struct Program {
     child: Child,
@@ -51,10 +51,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it; it reads orders from the one and writes answers to the other.
+    /// Starts it. It reads commands from the first pipe and writes answers to the second.
     pub(super) fn start() -> (Self, ChildStdin, ChildStdout) {
-        let home = TempDir::create("chromium").expect("a temporary folder");
-        let said = File::create(home.path().join("output")).expect("a file in a new folder");
+        let home = temp_dir("chromium").expect("a temporary folder");
+        let output = File::create(home.path().join("output")).expect("a file in a new folder");
         let mut command = Command::new("sh");
         command.args(["-c", WITH_PIPES, "sh", "chromium"]);
         command.args(FLAGS);
@@ -66,36 +66,36 @@ impl Program {
             .env("TZ", "UTC")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(said)
-            // It starts others, which are to end with it.
+            .stderr(output)
+            // A group, so that its child processes can be killed with it.
             .process_group(0);
-        let mut child = command.spawn().expect("a shell");
+        let mut child = command.spawn().expect("a shell starts");
         let input = child.stdin.take().expect("piped");
         let output = child.stdout.take().expect("piped");
         (Self { child, home }, input, output)
     }
 
-    /// What it wrote for people.
+    /// Its error output.
     pub(super) fn output(&self) -> String {
         let path: PathBuf = self.home.path().join("output");
-        let said = fs::read(path).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        if said.contains("chromium: not found") {
-            return format!("{said}\nInstall it: scripts/chromium");
+        let output = fs::read(path).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
+        if output.contains("chromium: not found") {
+            return format!("{output}\nInstall it: scripts/chromium");
         }
-        said.into_owned()
+        output.into_owned()
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The shell's own `kill`, since the standard library ends only one process and not its children.
+        // The standard library can only kill one process, so the shell kills the group.
         let group = format!("kill -s KILL -- -{}", self.child.id());
         let ended = Command::new("sh").args(["-c", &group]).output();
         if !ended.as_ref().is_ok_and(|ended| ended.status.success()) {
             eprintln!("`{group}`: {ended:?}");
         }
-        // Both fail only when it is already gone and waited for.
+        // Errors mean that it has already ended.
         let _already_gone = self.child.kill();
         let _already_waited = self.child.wait();
     }

@@ -1,20 +1,20 @@
-//! Where an answer starts and ends.
+//! Finds the end of an answer.
 
-use crate::answer;
+use crate::http_head;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 
-/// Status and place of the body.
+/// The status and the range of the body.
 pub(super) type Framed = (u16, Range<usize>);
 
-/// Reads the head, once it is complete.
+/// Reads the head; `None` until it is complete.
 pub(super) fn frame(received: &[u8]) -> io::Result<Option<Framed>> {
-    let Some(start) = answer::head_end(received) else {
+    let Some(start) = http_head::head_end(received) else {
         return Ok(None);
     };
     let head = &received[..start];
-    let status = answer::status(head).ok_or_else(|| invalid("no status"))?;
-    let length = match answer::content_length(head) {
+    let status = http_head::status(head).ok_or_else(|| invalid("no status"))?;
+    let length = match http_head::content_length(head) {
         Some(length) => length,
         None if status == 204 => 0,
         None => return Err(invalid("no content-length")),

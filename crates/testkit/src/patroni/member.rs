@@ -1,4 +1,4 @@
-//! One member: a Patroni and the `PostgreSQL` that it looks after.
+//! One member: a Patroni and the `PostgreSQL` that it manages.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -13,28 +13,27 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::{find, give_to_owner, on_loopback, parse, read, value_of};
+use super::{chown_to_owner, find, first_value, on_loopback, parse, read};
 use crate::http::Connection;
 use crate::postgres_server::{is_alive, owner, send_signal};
 
-/// A frozen member answers nothing.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
-/// After this an ending server is killed.
-const ENDS_WITHIN: Duration = Duration::from_secs(20);
-/// So many lines of a log are shown when something fails.
+/// A stopped process does not answer.
+const API_TIMEOUT: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
+/// The number of log lines that are shown when something fails.
 const LOG_LINES: usize = 40;
 const POLL: Duration = Duration::from_millis(20);
-/// A leader that goes on writing this works with an old copy of a key in etcd and never appoints a synchronous standby: a
-/// fault of Patroni before 3.1, on machines where it did not get to run for a while.
-const STUCK: &str = "Synchronous replication key updated by someone else";
-/// It writes it every five seconds.
-const STUCK_LINES: usize = 6;
-/// What the leader writes once after synchronous mode was turned off.
-const DISABLED: &str = "Disabled synchronous replication";
-/// A standby that was killed goes on writing this when it waits for a part of the log that its leader does not send.
-const WAITS_FOR_LOG: &str = "Consistent recovery state has not been yet reached";
-const WAITS_FOR_LOG_LINES: usize = 4;
-/// What stands in the configuration of docs/SCALING.md for the places of a member.
+/// A leader that repeats this line has an outdated copy of a key in etcd and never appoints a synchronous standby. This
+/// is a bug of Patroni before 3.1 that occurs when it did not get to run for a while.
+const OUTDATED_SYNC_KEY: &str = "Synchronous replication key updated by someone else";
+/// Patroni writes the line every five seconds.
+const OUTDATED_SYNC_KEY_LINES: usize = 6;
+/// The leader writes this once after synchronous mode was turned off.
+const SYNC_MODE_DISABLED: &str = "Disabled synchronous replication";
+/// A standby that was killed repeats this line when it waits for a part of the WAL that its leader does not send.
+const WAITS_FOR_WAL: &str = "Consistent recovery state has not been yet reached";
+const WAITS_FOR_WAL_LINES: usize = 4;
+/// Values in the configuration of docs/SCALING.md that are replaced for each member.
 const NAME: &str = "name: member1";
 const POSTGRES: &str = "10.0.0.1:5432";
 const API: &str = "10.0.0.1:8008";
@@ -43,16 +42,17 @@ const NETWORK: &str = "10.0.0.0/24";
 const DATA: &str = "/var/lib/postgresql/15/switchboard";
 const BINARIES: &str = "/usr/lib/postgresql/15/bin";
 
-/// What an operator does for a member that cannot recover by itself.
-#[derive(Debug, Clone, Copy)]
+/// What an operator does with a member that cannot recover by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
     RestartPatroni,
-    NewCopy,
+    ResetSynchronousMode,
+    Reinitialize,
 }
 
-/// Where a member is.
+/// The name, folders and ports of a member.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
+pub(super) struct MemberSettings {
     pub(super) name: String,
     pub(super) folder: PathBuf,
     pub(super) postgres_port: u16,
@@ -63,15 +63,16 @@ pub(super) struct Places {
 
 #[derive(Debug)]
 pub(super) struct Member {
-    places: Places,
+    settings: MemberSettings,
     child: Child,
 }
 
-impl Places {
-    /// The configuration with the places of this member. Each must stand in it.
+impl MemberSettings {
+    /// Replaces the values of the configuration with those of this member. Fails if one of them is missing.
     fn fill_in(&self, configuration: &str) -> Result<String> {
-        let plain = |path: &PathBuf| {
-            Ok::<_, anyhow::Error>(path.to_str().context("a plain path")?.to_owned())
+        let text = |path: &PathBuf| {
+            let path = path.to_str().context("the path is not UTF-8")?;
+            Ok::<_, anyhow::Error>(path.to_owned())
         };
         let mut filled = configuration.to_owned();
         for (example, value) in [
@@ -80,16 +81,16 @@ impl Places {
             (API, on_loopback(self.api_port).to_string()),
             (ETCD, on_loopback(self.etcd_port).to_string()),
             (NETWORK, "127.0.0.1/32".to_owned()),
-            (DATA, plain(&self.data())?),
-            (BINARIES, plain(&self.binaries)?),
+            (DATA, text(&self.data())?),
+            (BINARIES, text(&self.binaries)?),
         ] {
             if !filled.contains(example) {
-                bail!("the configuration does not hold {example}");
+                bail!("the configuration does not contain {example}");
             }
             filled = filled.replace(example, &value);
         }
-        // The default for the socket and the passwords is a folder of the system's.
-        let folder = plain(&self.folder)?;
+        // By default the socket and the password file are in system folders.
+        let folder = text(&self.folder)?;
         Ok(filled.replace(
             "postgresql:\n  listen:",
             &format!("postgresql:\n  pgpass: {folder}/pgpass\n  parameters:\n    unix_socket_directories: {folder}\n  listen:"),
@@ -110,70 +111,70 @@ impl Places {
 }
 
 impl Member {
-    pub(super) fn start(places: Places, configuration: &str) -> Result<Self> {
-        fs::create_dir(&places.folder)?;
-        fs::write(places.configuration(), places.fill_in(configuration)?)?;
-        give_to_owner(&places.folder)?;
-        let child = start(&places)?;
-        Ok(Self { places, child })
+    pub(super) fn start(settings: MemberSettings, configuration: &str) -> Result<Self> {
+        fs::create_dir(&settings.folder)?;
+        fs::write(settings.configuration(), settings.fill_in(configuration)?)?;
+        chown_to_owner(&settings.folder)?;
+        let child = start(&settings)?;
+        Ok(Self { settings, child })
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.places.name
+        &self.settings.name
     }
 
     pub(super) fn api_address(&self) -> SocketAddr {
-        on_loopback(self.places.api_port)
+        on_loopback(self.settings.api_port)
     }
 
     pub(super) fn postgres_address(&self) -> String {
-        on_loopback(self.places.postgres_port).to_string()
+        on_loopback(self.settings.postgres_port).to_string()
     }
 
-    /// What it says of all members.
+    /// The state of all members, as this member reports it.
     pub(super) fn show_cluster(&self) -> Option<Value> {
         let mut connection = Connection::open(self.api_address()).ok()?;
-        connection.set_deadline(ANSWERS_WITHIN);
+        connection.set_deadline(API_TIMEOUT);
         let answer = connection.request("GET", "/cluster", &[], b"").ok()?;
         (answer.status == 200)
             .then(|| parse(&answer.text()))
             .flatten()
     }
 
-    /// An error when Patroni has ended by itself.
+    /// Returns an error if Patroni has ended by itself.
     pub(super) fn check_running(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
-            Some(status) => bail!("Patroni ended with {status}: {}", self.newest_log()),
+            Some(status) => bail!("Patroni ended with {status}: {}", self.log_tail()),
         }
     }
 
-    /// The end of what Patroni and `PostgreSQL` wrote into their log.
-    pub(super) fn newest_log(&self) -> String {
-        let log = read(&self.places.log());
+    /// The last lines of the log of Patroni and `PostgreSQL`.
+    pub(super) fn log_tail(&self) -> String {
+        let log = read(&self.settings.log());
         let lines: Vec<&str> = log.lines().collect();
         let newest = &lines[lines.len().saturating_sub(LOG_LINES)..];
-        format!("--- {} ---\n{}", self.places.name, newest.join("\n"))
+        format!("--- {} ---\n{}", self.settings.name, newest.join("\n"))
     }
 
-    /// The repair without which it stays as it is, by its log.
-    pub(super) fn needed_repair(&self) -> Option<Repair> {
-        let log = self.newest_log();
-        if log.matches(STUCK).count() >= STUCK_LINES {
-            Some(Repair::RestartPatroni)
-        } else if log.matches(WAITS_FOR_LOG).count() >= WAITS_FOR_LOG_LINES {
-            Some(Repair::NewCopy)
+    /// The repairs that help it, by its log. The second is for where the first did not.
+    pub(super) fn possible_repairs(&self) -> &'static [Repair] {
+        let log = self.log_tail();
+        if log.matches(OUTDATED_SYNC_KEY).count() >= OUTDATED_SYNC_KEY_LINES {
+            &[Repair::RestartPatroni, Repair::ResetSynchronousMode]
+        } else if log.matches(WAITS_FOR_WAL).count() >= WAITS_FOR_WAL_LINES {
+            &[Repair::Reinitialize]
         } else {
-            None
+            &[]
         }
     }
 
-    /// Whether the leader has turned synchronous mode off lately.
+    /// Whether the leader has turned synchronous mode off recently.
     pub(super) fn has_disabled_synchronous_mode(&self) -> bool {
-        self.newest_log().contains(DISABLED)
+        self.log_tail().contains(SYNC_MODE_DISABLED)
     }
 
-    /// Starts Patroni again; `PostgreSQL` runs on.
+    /// Restarts Patroni; `PostgreSQL` keeps running.
     pub(super) fn restart_patroni(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -181,42 +182,42 @@ impl Member {
     }
 
     pub(super) fn restart(&mut self) -> Result<()> {
-        self.child = start(&self.places)?;
+        self.child = start(&self.settings)?;
         Ok(())
     }
 
-    /// Patroni first, so that it does not start `PostgreSQL` again.
+    /// Kills Patroni first, so that it does not restart `PostgreSQL`.
     pub(super) fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         signal_all("KILL", &self.postgres_pids())
     }
 
-    /// A signal to all processes of the member.
+    /// Sends a signal to all processes of the member.
     pub(super) fn signal(&self, name: &str) -> Result<()> {
         send_signal(name, self.child.id())?;
         let Some(postmaster) = self.postmaster() else {
             return Ok(());
         };
-        // The postmaster first: when it is stopped, no child is added.
+        // The postmaster first, so that it starts no further children.
         send_signal(name, postmaster)?;
         signal_all(name, &self.postgres_pids())
     }
 
-    /// Ends everything, however it stands.
-    pub(super) fn end(&mut self) {
+    /// Stops all processes, whatever their state.
+    pub(super) fn shut_down(&mut self) {
         let _already_gone = self.child.kill();
         let _already_waited = self.child.wait();
         let Some(postmaster) = self.postmaster() else {
             return;
         };
-        // SIGQUIT: at once, without a last checkpoint; its shared memory is freed.
+        // SIGQUIT stops at once, without a checkpoint, and frees the shared memory.
         let ended = signal_all("CONT", &self.postgres_pids())
             .and_then(|()| signal_all("QUIT", &[postmaster]));
         if let Err(error) = ended {
-            eprintln!("{}: {error}", self.places.name);
+            eprintln!("{}: {error}", self.settings.name);
         }
-        let until = Instant::now() + ENDS_WITHIN;
+        let until = Instant::now() + SHUTDOWN_TIMEOUT;
         while is_alive(postmaster) {
             if Instant::now() > until {
                 eprintln!("a PostgreSQL server may still run: {postmaster}");
@@ -228,7 +229,7 @@ impl Member {
 
     /// The postmaster, if it runs.
     fn postmaster(&self) -> Option<u32> {
-        let file = read(&self.places.data().join("postmaster.pid"));
+        let file = read(&self.settings.data().join("postmaster.pid"));
         let pid = file.lines().next()?.trim().parse().ok()?;
         is_alive(pid).then_some(pid)
     }
@@ -245,7 +246,7 @@ impl Member {
     }
 }
 
-/// A signal to processes, some of which may have ended by now.
+/// Sends a signal to processes. Some of them may already have ended.
 fn signal_all(name: &str, pids: &[u32]) -> Result<()> {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let command = format!("kill -{name} {} 2>/dev/null || true", pids.join(" "));
@@ -256,16 +257,16 @@ fn signal_all(name: &str, pids: &[u32]) -> Result<()> {
     Ok(())
 }
 
-fn start(places: &Places) -> Result<Child> {
+fn start(settings: &MemberSettings) -> Result<Child> {
     let log = File::options()
         .create(true)
         .append(true)
-        .open(places.log())?;
+        .open(settings.log())?;
     let mut command = Command::new(find("patroni")?);
     command
-        .arg(places.configuration())
-        .current_dir(&places.folder)
-        .env("HOME", &places.folder)
+        .arg(settings.configuration())
+        .current_dir(&settings.folder)
+        .env("HOME", &settings.folder)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);
@@ -277,10 +278,12 @@ fn start(places: &Places) -> Result<Child> {
     command.spawn().context("Patroni does not start")
 }
 
-/// The header that the API asks for where something is changed.
+/// The `Authorization` header for requests that change something.
 pub(super) fn basic_authorization(configuration: &str) -> Result<String> {
-    let (_, api) = configuration.split_once("restapi:").context("an API")?;
-    let (user, password) = (value_of(api, "username")?, value_of(api, "password")?);
+    let (_, api) = configuration
+        .split_once("restapi:")
+        .context("no REST API in the configuration")?;
+    let (user, password) = (first_value(api, "username")?, first_value(api, "password")?);
     Ok(format!(
         "Basic {}",
         STANDARD.encode(format!("{user}:{password}"))

@@ -1,9 +1,9 @@
-//! One connection: reads whole requests out of a buffer that is reused, and answers each.
+//! One connection: reads requests into a buffer that is reused, and answers each.
 
-use super::reply::Act;
+use super::reply::Action;
 use super::request::{Request, request_line};
-use super::{Desk, Reply};
-use crate::answer;
+use super::{Reply, Shared};
+use crate::http_head;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -12,21 +12,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const BUFFER_BYTES: usize = 4 << 10;
-/// No callback comes near this; a runaway one must not eat the machine.
+/// Far more than any callback has. Limits the memory for a broken one.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK";
 
 pub(super) struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     buffer: Vec<u8>,
     filled: usize,
-    /// How many requests came on it.
+    /// The number of requests so far.
     number: usize,
 }
 
-/// Whether to read on after an answer.
+/// Whether to read another request after an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Read,
@@ -34,19 +34,18 @@ enum Next {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, peer: SocketAddr, desk: Arc<Desk>) -> Self {
+    pub(super) fn new(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) -> Self {
         Self {
             stream,
             peer,
-            desk,
+            shared,
             buffer: vec![0; BUFFER_BYTES],
             filled: 0,
             number: 0,
         }
     }
 
-    /// A caller that breaks off, or sends what is no request, is simply let go: what it should have
-    /// sent is then missing among what was received.
+    /// Ignores callers that disconnect or send something else than HTTP: tests notice that their request is missing.
     pub(super) async fn serve(mut self) {
         let _caller_is_gone = self.answer_all().await;
     }
@@ -58,7 +57,7 @@ impl Connection {
             if self.answer(head, body).await? == Next::End {
                 break;
             }
-            // What was pipelined behind it is the start of the next request.
+            // Pipelined octets after it are the start of the next request.
             self.buffer.copy_within(end..self.filled, 0);
             self.filled -= end;
             self.number += 1;
@@ -66,12 +65,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads until head and body are there; `None` when the other side closed between requests.
+    /// Reads until head and body are complete; `None` if the other side closed between requests.
     async fn read_request(&mut self) -> io::Result<Option<(usize, Range<usize>)>> {
         loop {
-            let wanted = match answer::head_end(&self.buffer[..self.filled]) {
+            let wanted = match http_head::head_end(&self.buffer[..self.filled]) {
                 Some(head) => {
-                    let length = answer::content_length(&self.buffer[..head]).unwrap_or(0);
+                    let length = http_head::content_length(&self.buffer[..head]).unwrap_or(0);
                     let end = head.saturating_add(length);
                     if end <= self.filled {
                         return Ok(Some((head, head..end)));
@@ -110,30 +109,30 @@ impl Connection {
         } else {
             Next::Read
         };
-        match self.desk.take(&request) {
+        match self.shared.receive(&request) {
             None => {
                 self.stream.write_all(OK).await?;
                 Ok(next)
             }
-            Some(reply) => self.follow(reply, next).await,
+            Some(reply) => self.send_reply(reply, next).await,
         }
     }
 
-    async fn follow(&mut self, reply: Reply, next: Next) -> io::Result<Next> {
+    async fn send_reply(&mut self, reply: Reply, next: Next) -> io::Result<Next> {
         if !reply.delay.is_zero() {
             tokio::time::sleep(reply.delay).await;
         }
-        match reply.act {
-            Act::Send(bytes) => {
+        match reply.action {
+            Action::Send(bytes) => {
                 self.stream.write_all(&bytes).await?;
                 Ok(next)
             }
-            Act::Close(bytes) => {
+            Action::Close(bytes) => {
                 self.stream.write_all(&bytes).await?;
                 self.stream.shutdown().await?;
                 Ok(Next::End)
             }
-            Act::Hang => {
+            Action::Hang => {
                 let mut ignored = [0; 512];
                 while self.stream.read(&mut ignored).await? > 0 {}
                 Ok(Next::End)

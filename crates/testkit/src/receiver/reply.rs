@@ -1,26 +1,26 @@
-//! What a script may do with a request.
+//! The answers of a script.
 
 use std::time::Duration;
 
-/// The answer to one request, made by [`super::ReceiverBuilder::script`].
+/// The answer to one request, decided by the script of [`super::ReceiverBuilder::script`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     pub(super) delay: Duration,
-    pub(super) act: Act,
+    pub(super) action: Action,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum Action {
     /// Sends these bytes and reads the next request.
     Send(Vec<u8>),
-    /// Sends nothing and stays until the other side goes.
+    /// Sends nothing and keeps the connection open until the other side closes it.
     Hang,
-    /// Sends these bytes, perhaps none, and hangs up.
+    /// Sends these bytes, possibly none, and closes the connection.
     Close(Vec<u8>),
 }
 
 impl Reply {
-    /// `200` with the body `OK`: what counts as received.
+    /// `200` with the body `OK`, which means that the callback was received.
     pub fn ok() -> Self {
         Self::answer(200, "OK")
     }
@@ -33,35 +33,34 @@ impl Reply {
             body.len()
         );
         let bytes = [head.as_bytes(), body].concat();
-        Self::from(Act::Send(bytes))
+        Self::from(Action::Send(bytes))
     }
 
-    /// These bytes as they are, for redirects and for answers that are none. With a head that
-    /// promises more body than follows, the answer never ends.
+    /// Raw bytes, for redirects and malformed answers. If the head announces a longer body, the answer never ends.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self::from(Act::Send(bytes.into()))
+        Self::from(Action::Send(bytes.into()))
     }
 
     /// No answer; the connection stays open until the other side closes it.
     pub fn hang() -> Self {
-        Self::from(Act::Hang)
+        Self::from(Action::Hang)
     }
 
     /// No answer; the connection is closed.
     pub fn close() -> Self {
-        Self::from(Act::Close(Vec::new()))
+        Self::from(Action::Close(Vec::new()))
     }
 
-    /// Closes the connection behind the answer.
+    /// Closes the connection after the answer.
     #[must_use]
     pub fn then_close(mut self) -> Self {
-        if let Act::Send(bytes) = self.act {
-            self.act = Act::Close(bytes);
+        if let Action::Send(bytes) = self.action {
+            self.action = Action::Close(bytes);
         }
         self
     }
 
-    /// Waits first, without holding up other connections.
+    /// Waits before the answer, without delaying other connections.
     #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
@@ -69,11 +68,11 @@ impl Reply {
     }
 }
 
-impl From<Act> for Reply {
-    fn from(act: Act) -> Self {
+impl From<Action> for Reply {
+    fn from(action: Action) -> Self {
         Self {
             delay: Duration::ZERO,
-            act,
+            action,
         }
     }
 }

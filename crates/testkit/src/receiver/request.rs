@@ -1,16 +1,16 @@
-//! What comes in.
+//! The requests that the receiver gets.
 
-use crate::answer;
+use crate::http_head;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// A whole request, borrowed from the connection's buffer.
+/// A complete request, borrowed from the connection's buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Where it came from.
+    /// The address of the caller.
     pub peer: SocketAddr,
-    /// How many requests had come on this connection before it.
+    /// The number of earlier requests on this connection.
     pub number: usize,
     /// The method, such as `POST`.
     pub method: &'a str,
@@ -23,37 +23,36 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The first header of that name, in any case of letters; a value that is no text counts as
-    /// none.
+    /// The first header with this name, if it is text. Case is ignored.
     pub fn header(&self, name: &str) -> Option<&'a str> {
-        std::str::from_utf8(answer::header(self.head, name)?).ok()
+        std::str::from_utf8(http_head::header(self.head, name)?).ok()
     }
 
-    /// Whether the sender wants no further answer on this connection.
+    /// Whether the sender closes the connection after this request.
     pub(super) fn is_last(&self) -> bool {
         self.header("connection")
             .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 }
 
-/// A request that was remembered.
+/// A request in the log.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct ReceivedRequest {
     /// When its last byte was read.
     pub at: Instant,
-    /// Where it came from.
+    /// The address of the caller.
     pub peer: SocketAddr,
     /// The method, such as `POST`.
     pub method: String,
     /// The path, with its query.
     pub path: String,
-    /// Request line and headers, as they came.
+    /// Request line and headers, unchanged.
     pub head: Vec<u8>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-impl Received {
+impl ReceivedRequest {
     pub(super) fn new(request: &Request<'_>, at: Instant) -> Self {
         Self {
             at,
@@ -65,17 +64,17 @@ impl Received {
         }
     }
 
-    /// The first header of that name, in any case of letters.
+    /// The first header with this name. Case is ignored.
     pub fn header(&self, name: &str) -> Option<&str> {
-        std::str::from_utf8(answer::header(&self.head, name)?).ok()
+        std::str::from_utf8(http_head::header(&self.head, name)?).ok()
     }
 
-    /// The body as text; what is not UTF-8 shows as replacement characters.
+    /// The body as text; invalid UTF-8 becomes replacement characters.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; panics with it when it is none.
+    /// The body as JSON; panics if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.text()))

@@ -11,56 +11,55 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
 use super::octets::{self, ANSWER, Pdu, Submit, c_string, pdu};
-use super::{Act, Answer, BindAct, BindKind, BindRequest, Desk, Open};
+use super::{Action, Answer, BindAction, BindKind, BindRequest, BoundConnection, Shared};
 
-/// What a connection has to do that is not yet done, at most.
-const MOST_ORDERS: usize = 4096;
+const MAX_QUEUED_COMMANDS: usize = 4096;
 
-/// Something for a connection to do.
-pub(super) enum Order {
+/// A command for the task that writes to a connection.
+pub(super) enum WriterCommand {
     /// Sends these octets.
     Write(Vec<u8>),
-    /// Hangs up.
+    /// Closes the connection.
     Close,
 }
 
 /// What the tasks of a connection share.
 struct Connection {
     number: usize,
-    desk: Arc<Desk>,
-    orders: mpsc::Sender<Order>,
+    shared: Arc<Shared>,
+    writer: mpsc::Sender<WriterCommand>,
     is_silent: AtomicBool,
 }
 
-/// Serves a connection until either side hangs up.
-pub(super) async fn serve(stream: TcpStream, number: usize, desk: Arc<Desk>) {
+/// Serves a connection until either side closes it.
+pub(super) async fn serve(stream: TcpStream, number: usize, shared: Arc<Shared>) {
     stream.set_nodelay(true).expect("a TCP socket");
     let (reading, writing) = stream.into_split();
-    let (orders, ordered) = mpsc::channel(MOST_ORDERS);
+    let (writer, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
     let connection = Arc::new(Connection {
         number,
-        desk: desk.clone(),
-        orders,
+        shared: shared.clone(),
+        writer,
         is_silent: AtomicBool::new(false),
     });
     tokio::select! {
         _end = connection.read_all(reading) => {}
-        _end = write_all(writing, ordered, desk.drip) => {}
+        _end = write_all(writing, commands, shared.one_octet_at_a_time) => {}
     }
-    desk.open().retain(|open| open.connection != number);
-    desk.note(|seen| seen.closed += 1);
+    shared.bound().retain(|bound| bound.number != number);
+    shared.update_log(|log| log.closed += 1);
 }
 
 async fn write_all(
     mut writing: OwnedWriteHalf,
-    mut ordered: mpsc::Receiver<Order>,
-    drip: bool,
+    mut commands: mpsc::Receiver<WriterCommand>,
+    one_octet_at_a_time: bool,
 ) -> io::Result<()> {
-    while let Some(Order::Write(octets)) = ordered.recv().await {
-        if drip {
+    while let Some(WriterCommand::Write(octets)) = commands.recv().await {
+        if one_octet_at_a_time {
             for octet in octets {
                 writing.write_all(&[octet]).await?;
-                // Lets the other side read this octet alone.
+                // Lets the client read this octet alone.
                 tokio::task::yield_now().await;
             }
         } else {
@@ -74,55 +73,55 @@ impl Connection {
     async fn read_all(self: &Arc<Self>, mut reading: OwnedReadHalf) -> io::Result<()> {
         while let Some(pdu) = Pdu::read(&mut reading).await? {
             if !self.is_silent.load(Ordering::Relaxed) {
-                self.take(pdu).await?;
+                self.handle(pdu).await?;
             }
         }
         Ok(())
     }
 
-    async fn take(self: &Arc<Self>, pdu: Pdu) -> io::Result<()> {
+    async fn handle(self: &Arc<Self>, pdu: Pdu) -> io::Result<()> {
         match pdu.command {
             octets::BIND_RECEIVER => self.bind(&pdu, BindKind::Receiver).await?,
             octets::BIND_TRANSMITTER => self.bind(&pdu, BindKind::Transmitter).await?,
             octets::BIND_TRANSCEIVER => self.bind(&pdu, BindKind::Transceiver).await?,
             octets::SUBMIT_SM => {
                 let submit = Submit::read(pdu, self.number, Instant::now())?;
-                let (submit, acts) = self.desk.take(submit);
-                tokio::spawn(self.clone().act(submit, acts));
+                let (submit, actions) = self.shared.receive(submit);
+                tokio::spawn(self.clone().perform(submit, actions));
             }
             octets::ENQUIRE_LINK => self.answer(&pdu, 0, &[]).await,
             octets::UNBIND => {
-                // Noted first: who has the answer may look at once, or bind again.
-                self.desk
-                    .open()
-                    .retain(|open| open.connection != self.number);
-                self.desk.note(|seen| seen.unbinds += 1);
+                // Logged before the answer, because a test may read the log or bind again right after it.
+                self.shared
+                    .bound()
+                    .retain(|bound| bound.number != self.number);
+                self.shared.update_log(|log| log.unbinds += 1);
                 self.answer(&pdu, 0, &[]).await;
-                self.order(Order::Close).await;
+                self.command(WriterCommand::Close).await;
             }
-            command if command & ANSWER != 0 => self.note_answer(&pdu),
+            command if command & ANSWER != 0 => self.log_answer(&pdu),
             _ => {
-                self.desk.note(|seen| seen.unknown += 1);
+                self.shared.update_log(|log| log.unknown += 1);
                 let nack = octets::pdu(
                     octets::GENERIC_NACK,
                     octets::UNKNOWN_COMMAND,
                     pdu.sequence,
                     &[],
                 );
-                self.order(Order::Write(nack)).await;
+                self.command(WriterCommand::Write(nack)).await;
             }
         }
         Ok(())
     }
 
-    fn note_answer(&self, pdu: &Pdu) {
+    fn log_answer(&self, pdu: &Pdu) {
         let answer = Answer {
             connection: self.number,
             sequence: pdu.sequence,
             status: pdu.status,
         };
         if pdu.command == octets::DELIVER_SM | ANSWER {
-            self.desk.note(|seen| seen.answers.push(answer));
+            self.shared.update_log(|log| log.answers.push(answer));
         }
     }
 
@@ -137,102 +136,105 @@ impl Connection {
             system_type: fields.string()?,
             interface_version: fields.octet()?,
         };
-        self.desk.note(|seen| {
-            request.number = seen.binds.len();
-            seen.binds.push(request.clone());
+        self.shared.update_log(|log| {
+            request.number = log.binds.len();
+            log.binds.push(request.clone());
         });
-        let act = match &self.desk.on_bind {
+        let action = match &self.shared.on_bind {
             Some(script) => script(&request),
-            None => BindAct::Accept,
+            None => BindAction::Accept,
         };
-        match act {
-            BindAct::Accept => {
+        match action {
+            BindAction::Accept => {
                 self.answer(pdu, 0, &c_string("smsc")).await;
-                let open = Open {
-                    connection: self.number,
+                let connection = BoundConnection {
+                    number: self.number,
                     kind,
-                    orders: self.orders.clone(),
+                    writer: self.writer.clone(),
                 };
-                let bound = {
-                    let mut all = self.desk.open();
-                    all.push(open);
-                    all.len()
+                let count = {
+                    let mut bound = self.shared.bound();
+                    bound.push(connection);
+                    bound.len()
                 };
-                self.desk
-                    .note(|seen| seen.most_bound = seen.most_bound.max(bound));
+                self.shared
+                    .update_log(|log| log.most_bound = log.most_bound.max(count));
             }
-            BindAct::Refuse(status) => self.answer(pdu, status, &[]).await,
-            BindAct::Ignore => {}
-            BindAct::HangUp => self.order(Order::Close).await,
-            BindAct::Octets(octets) => self.order(Order::Write(octets)).await,
+            BindAction::Refuse(status) => self.answer(pdu, status, &[]).await,
+            BindAction::Ignore => {}
+            BindAction::HangUp => self.command(WriterCommand::Close).await,
+            BindAction::Octets(octets) => self.command(WriterCommand::Write(octets)).await,
         }
         Ok(())
     }
 
     async fn answer(&self, to: &Pdu, status: u32, body: &[u8]) {
         let octets = pdu(to.command | ANSWER, status, to.sequence, body);
-        self.order(Order::Write(octets)).await;
+        self.command(WriterCommand::Write(octets)).await;
     }
 
-    /// An order to a connection that has ended has no effect.
-    async fn order(&self, order: Order) {
-        let _ended = self.orders.send(order).await;
+    /// Has no effect after the connection has ended.
+    async fn command(&self, command: WriterCommand) {
+        let _ended = self.writer.send(command).await;
     }
 
-    async fn act(self: Arc<Self>, submit: Submit, acts: Vec<Act>) {
-        for act in acts {
+    async fn perform(self: Arc<Self>, submit: Submit, actions: Vec<Action>) {
+        for action in actions {
             if self.is_silent.load(Ordering::Relaxed) {
                 return;
             }
-            match act {
-                Act::Answer => self.order(Order::Write(self.taken(&submit))).await,
-                Act::Refuse(status) => {
+            match action {
+                Action::Answer => {
+                    self.command(WriterCommand::Write(self.accepted(&submit)))
+                        .await;
+                }
+                Action::Refuse(status) => {
                     let octets = pdu(octets::SUBMIT_SM | ANSWER, status, submit.sequence, &[]);
-                    self.order(Order::Write(octets)).await;
+                    self.command(WriterCommand::Write(octets)).await;
                 }
-                Act::Receipt(receipt) => {
-                    let receipt = receipt.or_from(&submit.destination.2);
-                    let octets = receipt.to_pdu(self.desk.next_sequence());
-                    self.order(Order::Write(octets)).await;
+                Action::Receipt(receipt) => {
+                    let receipt = receipt.with_default_source(&submit.destination.2);
+                    let octets = receipt.to_pdu(self.shared.next_sequence());
+                    self.command(WriterCommand::Write(octets)).await;
                 }
-                Act::ReceiptElsewhere(receipt) => {
-                    let receipt = receipt.or_from(&submit.destination.2);
-                    let octets = receipt.to_pdu(self.desk.next_sequence());
-                    let other = self.another();
-                    let _ended = other.send(Order::Write(octets)).await;
+                Action::ReceiptOnOtherConnection(receipt) => {
+                    let receipt = receipt.with_default_source(&submit.destination.2);
+                    let octets = receipt.to_pdu(self.shared.next_sequence());
+                    let other = self.other_receiver();
+                    let _ended = other.send(WriterCommand::Write(octets)).await;
                 }
-                Act::Wait(time) => tokio::time::sleep(time).await,
-                Act::AfterSubmits(count) => {
-                    let mut seen = self.desk.seen.subscribe();
-                    let _ended = seen.wait_for(|seen| seen.taken >= count).await;
+                Action::Wait(time) => tokio::time::sleep(time).await,
+                Action::WaitForSubmits(count) => {
+                    let mut log = self.shared.log.subscribe();
+                    let _ended = log.wait_for(|log| log.submit_count >= count).await;
                 }
-                Act::Octets(octets) => self.order(Order::Write(octets)).await,
-                Act::HalfAnswer => {
-                    let mut octets = self.taken(&submit);
+                Action::Octets(octets) => self.command(WriterCommand::Write(octets)).await,
+                Action::HalfAnswer => {
+                    let mut octets = self.accepted(&submit);
                     octets.truncate(octets.len() / 2);
-                    self.order(Order::Write(octets)).await;
+                    self.command(WriterCommand::Write(octets)).await;
                 }
-                Act::Unbind => {
-                    let octets = pdu(octets::UNBIND, 0, self.desk.next_sequence(), &[]);
-                    self.order(Order::Write(octets)).await;
+                Action::Unbind => {
+                    let octets = pdu(octets::UNBIND, 0, self.shared.next_sequence(), &[]);
+                    self.command(WriterCommand::Write(octets)).await;
                 }
-                Act::FallSilent => self.is_silent.store(true, Ordering::Relaxed),
-                Act::HangUp => self.order(Order::Close).await,
+                Action::StopAnswering => self.is_silent.store(true, Ordering::Relaxed),
+                Action::HangUp => self.command(WriterCommand::Close).await,
             }
         }
     }
 
-    fn taken(&self, submit: &Submit) -> Vec<u8> {
-        let id = c_string(&self.desk.ids.write(submit.id()));
+    fn accepted(&self, submit: &Submit) -> Vec<u8> {
+        let id = c_string(&self.shared.id_format.write(submit.id()));
         pdu(octets::SUBMIT_SM | ANSWER, 0, submit.sequence, &id)
     }
 
-    /// The orders of another connection that takes receipts; its own when there is none.
-    fn another(&self) -> mpsc::Sender<Order> {
-        let open = self.desk.open();
-        let other = open
+    /// The writer of another connection that accepts receipts; its own if there is none.
+    fn other_receiver(&self) -> mpsc::Sender<WriterCommand> {
+        let bound = self.shared.bound();
+        let other = bound
             .iter()
-            .find(|open| open.connection != self.number && open.kind.receives());
-        other.map_or_else(|| self.orders.clone(), |open| open.orders.clone())
+            .find(|bound| bound.number != self.number && bound.kind.receives());
+        other.map_or_else(|| self.writer.clone(), |bound| bound.writer.clone())
     }
 }

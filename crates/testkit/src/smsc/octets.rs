@@ -1,4 +1,4 @@
-//! SMPP in octets: reading what a client sends, and writing what it gets.
+//! Reads and writes SMPP PDUs.
 
 use std::io;
 use std::time::Instant;
@@ -12,16 +12,16 @@ pub(super) const DELIVER_SM: u32 = 0x0000_0005;
 pub(super) const UNBIND: u32 = 0x0000_0006;
 pub(super) const BIND_TRANSCEIVER: u32 = 0x0000_0009;
 pub(super) const ENQUIRE_LINK: u32 = 0x0000_0015;
-/// The bit that makes an answer of a command.
+/// The bit that marks a command as an answer.
 pub(super) const ANSWER: u32 = 0x8000_0000;
 pub(super) const GENERIC_NACK: u32 = 0x8000_0000;
-/// The status for a command without a name.
+/// The status for an unknown command.
 pub(super) const UNKNOWN_COMMAND: u32 = 0x03;
 
 /// The octets of a header: length, command, status and sequence number.
 const HEADER: usize = 16;
-/// No client of ours sends more.
-const MOST: usize = 128 * 1024;
+/// Larger than any PDU of our client.
+const MAX_PDU_OCTETS: usize = 128 * 1024;
 
 /// A whole PDU.
 pub(super) struct Pdu {
@@ -32,14 +32,14 @@ pub(super) struct Pdu {
 }
 
 impl Pdu {
-    /// Reads the next one; nothing at the end of the connection.
+    /// Reads the next PDU; `None` at the end of the connection.
     pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Self>> {
         let mut octets = vec![0; 4];
         if stream.read_exact(&mut octets).await.is_err() {
             return Ok(None);
         }
         let length = u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]]) as usize;
-        if !(HEADER..=MOST).contains(&length) {
+        if !(HEADER..=MAX_PDU_OCTETS).contains(&length) {
             return Err(io::Error::other(format!("a PDU of {length} octets")));
         }
         octets.resize(length, 0);
@@ -58,14 +58,14 @@ impl Pdu {
     }
 }
 
-/// A PDU of these fields.
+/// Builds a PDU.
 pub(super) fn pdu(command: u32, status: u32, sequence: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER + body.len()).expect("short");
     let header = [length, command, status, sequence].map(u32::to_be_bytes);
     [header.as_flattened(), body].concat()
 }
 
-/// A string with its NUL.
+/// A string with a NUL at its end.
 pub(super) fn c_string(text: &str) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }
@@ -76,7 +76,7 @@ pub(super) fn tlv(tag: u16, value: &[u8]) -> Vec<u8> {
     [&tag.to_be_bytes()[..], &length.to_be_bytes(), value].concat()
 }
 
-/// The fields of a body, one after the other.
+/// Reads the fields of a body one after the other.
 pub(super) struct Fields<'o>(&'o [u8]);
 
 impl<'o> Fields<'o> {
@@ -126,16 +126,16 @@ impl<'o> Fields<'o> {
     }
 }
 
-/// A message that came.
+/// A message that the SMSC received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submit {
-    /// Which one, from 0, over all connections.
+    /// The number of the message, counted from 0 over all connections.
     pub number: usize,
-    /// On which connection, from 0.
+    /// The connection, counted from 0.
     pub connection: usize,
-    /// When.
+    /// When it was received.
     pub at: Instant,
-    /// Its sequence number.
+    /// The sequence number.
     pub sequence: u32,
     /// The whole PDU.
     pub octets: Vec<u8>,
@@ -160,7 +160,7 @@ pub struct Submit {
 }
 
 impl Submit {
-    /// The ID that an answer gives it.
+    /// The ID that the SMSC assigns to it.
     pub fn id(&self) -> u64 {
         1_000_000 + self.number as u64
     }

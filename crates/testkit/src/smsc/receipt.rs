@@ -1,8 +1,8 @@
-//! The receipts that an SMSC sends.
+//! Receipts that the SMSC sends.
 
 use super::octets::{DELIVER_SM, c_string, pdu, tlv};
 
-/// Where a receipt says what it says.
+/// Where a receipt contains its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiptShape {
     /// In its text.
@@ -13,7 +13,7 @@ pub enum ReceiptShape {
     Both,
 }
 
-/// A receipt to be sent.
+/// A receipt to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     id: String,
@@ -28,17 +28,17 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// The part of this ID was delivered.
+    /// The part with this ID was delivered.
     pub fn delivered(id: impl Into<String>) -> Self {
         Self::new(id, 2, "DELIVRD", 0)
     }
 
-    /// The part of this ID could not be delivered, for this reason.
+    /// The part with this ID could not be delivered, with this error code.
     pub fn failed(id: impl Into<String>, err: u16) -> Self {
         Self::new(id, 5, "UNDELIV", err)
     }
 
-    /// The part of this ID is on its way.
+    /// The part with this ID is on its way.
     pub fn enroute(id: impl Into<String>) -> Self {
         Self::new(id, 1, "ENROUTE", 0)
     }
@@ -66,34 +66,34 @@ impl Receipt {
         }
     }
 
-    /// Says it there.
+    /// Sets where the receipt contains its data.
     #[must_use]
     pub fn shape(mut self, shape: ReceiptShape) -> Self {
         self.shape = shape;
         self
     }
 
-    /// With this `esm_class`.
+    /// Sets `esm_class`.
     #[must_use]
     pub fn esm_class(mut self, esm_class: u8) -> Self {
         self.esm_class = esm_class;
         self
     }
 
-    /// From this number: that of the message's recipient. Unless it is set, a receipt that a script sends has it, and
-    /// another one comes from nowhere.
+    /// Sets the source address. By default, a receipt that a script sends has the recipient of its message there, and
+    /// any other receipt has none.
     #[must_use]
     pub fn from(mut self, number: impl Into<String>) -> Self {
         self.from = Some(number.into());
         self
     }
 
-    pub(super) fn or_from(mut self, number: &str) -> Self {
+    pub(super) fn with_default_source(mut self, number: &str) -> Self {
         self.from.get_or_insert_with(|| number.to_owned());
         self
     }
 
-    /// With these octets behind everything, such as TLVs that are none.
+    /// Appends octets, such as malformed TLVs.
     #[must_use]
     pub fn then(mut self, octets: &[u8]) -> Self {
         self.more.extend(octets);

@@ -1,4 +1,4 @@
-//! What a script may do.
+//! The actions of a script.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::Receipt;
 
 /// How an SMSC writes its IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ids {
+pub enum IdFormat {
     /// As decimal numbers.
     #[default]
     Decimal,
@@ -14,8 +14,8 @@ pub enum Ids {
     Hex,
 }
 
-impl Ids {
-    /// An ID in this form.
+impl IdFormat {
+    /// Writes an ID in this format.
     pub fn write(self, id: u64) -> String {
         match self {
             Self::Decimal => id.to_string(),
@@ -24,63 +24,64 @@ impl Ids {
     }
 }
 
-/// One thing to do about a message. A script gives several, which are done in order; other messages do not wait.
+/// One action for a message. A script returns several, which are performed in order. Other messages do not wait for
+/// them.
 #[derive(Debug, Clone)]
-pub enum Act {
-    /// Takes the message and answers with its ID.
+pub enum Action {
+    /// Accepts the message and answers with its ID.
     Answer,
     /// Answers with this status.
     Refuse(u32),
     /// Sends a receipt on the message's own connection.
     Receipt(Receipt),
-    /// Sends a receipt on another connection, if there is one that takes some; otherwise on its own.
-    ReceiptElsewhere(Receipt),
-    /// Waits so long.
+    /// Sends a receipt on another connection that accepts receipts; on its own if there is none.
+    ReceiptOnOtherConnection(Receipt),
+    /// Waits for this time.
     Wait(Duration),
-    /// Waits until so many messages have come in all.
-    AfterSubmits(usize),
+    /// Waits until the SMSC has received this many messages in total.
+    WaitForSubmits(usize),
     /// Sends these octets.
     Octets(Vec<u8>),
     /// Sends the first half of an answer.
     HalfAnswer,
     /// Sends an `unbind`.
     Unbind,
-    /// Says nothing more on this connection, whatever comes.
-    FallSilent,
-    /// Hangs up.
+    /// Sends nothing more on this connection.
+    StopAnswering,
+    /// Closes the connection.
     HangUp,
 }
 
-/// What a client binds as.
+/// The kind of a bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindKind {
-    /// To receive.
+    /// `bind_receiver`.
     Receiver,
-    /// To send.
+    /// `bind_transmitter`.
     Transmitter,
-    /// To do both.
+    /// `bind_transceiver`.
     Transceiver,
 }
 
 impl BindKind {
-    /// Whether receipts may be sent to it.
+    /// Whether it accepts receipts.
     pub fn receives(self) -> bool {
         self != Self::Transmitter
     }
 }
 
-/// A bind that came.
+/// A bind that the SMSC received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindRequest {
-    /// Which one, from 0, over all connections.
+    /// The number of the bind, counted from 0 over all connections.
     pub number: usize,
-    /// On which connection, from 0.
+    /// The connection, counted from 0.
     pub connection: usize,
-    /// As what.
+    /// The kind.
     pub kind: BindKind,
-    /// Who.
+    /// The field of that name.
     pub system_id: String,
-    /// With which password.
+    /// The field of that name.
     pub password: String,
     /// The field of that name.
     pub system_type: String,
@@ -88,17 +89,17 @@ pub struct BindRequest {
     pub interface_version: u8,
 }
 
-/// What to do about a bind.
+/// What to do with a bind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BindAct {
+pub enum BindAction {
     /// Accepts it.
     Accept,
     /// Refuses it with this status.
     Refuse(u32),
     /// Never answers.
     Ignore,
-    /// Hangs up.
+    /// Closes the connection.
     HangUp,
-    /// Sends these octets in place of an answer.
+    /// Sends these octets instead of an answer.
     Octets(Vec<u8>),
 }

@@ -1,17 +1,17 @@
-//! What the kernel counts for the threads of a test: those of this process, its children, and `PostgreSQL`.
+//! Reads what the kernel counts for the threads of this process, its children and the test's `PostgreSQL`.
 
 use std::collections::{HashMap, HashSet};
 use std::process;
 use std::time::Duration;
 use std::{env, fs};
 
-use super::account::Account;
+use super::usage::CpuUsage;
 use crate::postgres::POSTGRES_VARIABLE;
 
-/// The list of processes is read once in so many readings.
-const LIST_EVERY: usize = 8;
-/// How many processes a message passes in turn: a node, the database, the test.
-const PASSED: usize = 3;
+/// How many readings use the same list of processes.
+const READINGS_PER_LIST: usize = 8;
+/// A message passes through this many processes one after the other: a node, the database, the test.
+const PROCESSES_IN_SEQUENCE: usize = 3;
 const POSTGRES: &str = "postgres";
 /// `/proc/stat` counts in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
@@ -28,24 +28,24 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// What was counted since the last reading. What cannot be read counts as nothing.
-    pub(super) fn read(&mut self) -> Account {
-        if self.readings.is_multiple_of(LIST_EVERY) {
+    /// Times since the last reading. Values that cannot be read count as zero.
+    pub(super) fn read(&mut self) -> CpuUsage {
+        if self.readings.is_multiple_of(READINGS_PER_LIST) {
             self.ids = list();
         }
         self.readings += 1;
         let (busy, stolen) = self.read_machine();
-        Account {
+        CpuUsage {
             busy,
             stolen,
             ..self.read_threads()
         }
     }
 
-    /// A thread counts from its second reading on.
-    fn read_threads(&mut self) -> Account {
+    /// A thread is counted from its second reading on.
+    fn read_threads(&mut self) -> CpuUsage {
         let mut now = HashMap::with_capacity(self.threads.len());
-        let mut account = Account::default();
+        let mut usage = CpuUsage::default();
         let mut longest_waits = Vec::with_capacity(self.ids.len());
         for id in &self.ids {
             let mut longest_wait = Duration::ZERO;
@@ -60,16 +60,16 @@ impl Processes {
                     continue;
                 };
                 let waited = Duration::from_nanos(counted.1.saturating_sub(before.1));
-                account.ran += Duration::from_nanos(counted.0.saturating_sub(before.0));
-                account.waited += waited;
+                usage.ran += Duration::from_nanos(counted.0.saturating_sub(before.0));
+                usage.waited += waited;
                 longest_wait = longest_wait.max(waited);
             }
             longest_waits.push(longest_wait);
         }
         longest_waits.sort_unstable_by(|one, other| other.cmp(one));
-        account.longest_waits = longest_waits.iter().take(PASSED).sum();
+        usage.longest_waits = longest_waits.iter().take(PROCESSES_IN_SEQUENCE).sum();
         self.threads = now;
-        account
+        usage
     }
 
     fn read_machine(&mut self) -> (Duration, Duration) {
@@ -86,7 +86,7 @@ impl Processes {
     }
 }
 
-/// This process, the servers of the tests, and everything below them.
+/// This process, the database servers of the tests, and all their descendants.
 fn list() -> Vec<u32> {
     let read = |id: u32| {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
@@ -99,7 +99,7 @@ fn list() -> Vec<u32> {
         .filter(|(id, _, is_postgres)| *is_postgres && is_our_server(*id));
     let mut ours: HashSet<u32> = servers.map(|(id, ..)| *id).collect();
     ours.insert(process::id());
-    // Children may stand before their parents in the list.
+    // Children may precede their parents in the list, so repeat until nothing is added.
     loop {
         let below = all.iter().filter(|(_, parent, _)| ours.contains(parent));
         let below: Vec<u32> = below.map(|(id, ..)| *id).collect();
@@ -111,8 +111,8 @@ fn list() -> Vec<u32> {
     }
 }
 
-/// Servers of `PostgreSQL` are no children of the process that tests: they are known by their folder, which has the number
-/// of the process in its name, or by their port.
+/// `PostgreSQL` servers are not children of the test process. They are recognized by their folder, whose name contains
+/// the ID of the test process, or by their port.
 fn is_our_server(id: u32) -> bool {
     let arguments = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
     let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
@@ -131,20 +131,20 @@ fn numbers_in(folder: &str) -> Vec<u32> {
     entries.filter_map(number).collect()
 }
 
-/// `ran waited slices`.
+/// Reads `ran waited slices`.
 fn read_schedstat(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_whitespace().map(str::parse);
     Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
-/// `id (name) state parent …`; a name may hold spaces and brackets.
+/// Reads `id (name) state parent …`. A name may contain spaces and brackets.
 fn read_parent(stat: &str) -> Option<(&str, u32)> {
     let (head, rest) = stat.rsplit_once(") ")?;
     let (_, name) = head.split_once(" (")?;
     Some((name, rest.split(' ').nth(1)?.parse().ok()?))
 }
 
-/// `cpu user nice system idle iowait irq softirq steal …`.
+/// Reads `cpu user nice system idle iowait irq softirq steal …`.
 fn read_stat(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let fields = line.split_whitespace().map(|field| field.parse().ok());

@@ -1,15 +1,15 @@
-//! The browser on pages that are made for it: what a person does works, and what is wrong is seen.
+//! The browser on test pages: input works, and errors are found.
 
 use std::any::Any;
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::TempDir;
 use testkit::axe::Impact;
 use testkit::chrome::{Chrome, Page};
 use testkit::receiver::{Receiver, Reply, Request};
+use testkit::temp_dir;
 
-/// As strict as the dashboard's.
+/// As strict as that of the dashboard.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'";
 
 const FORM: &str = r#"<h1>Order</h1><nav><a href="/there">There</a> <a href="/there">There</a></nav>
@@ -30,8 +30,8 @@ const SCRIPTED: &str = r#"<h1>Scripted</h1><p id="state">waiting</p><script src=
 const SCRIPT: &str =
     "setTimeout(() => { document.querySelector('#state').textContent = 'arrived'; }, 50);";
 
-const NOISY: &str = r#"<h1>Noisy</h1><script src="/noisy.js"></script><script>alert(1)</script><img alt="" src="/missing.png">"#;
-const NOISE: &str = "console.error('so', 'wrong'); console.warn('fine'); setTimeout(() => { throw new Error('thrown late'); });";
+const FAULTY: &str = r#"<h1>Faulty</h1><script src="/faulty.js"></script><script>alert(1)</script><img alt="" src="/missing.png">"#;
+const FAULTY_SCRIPT: &str = "console.error('so', 'wrong'); console.warn('fine'); setTimeout(() => { throw new Error('thrown late'); });";
 
 const UNLABELLED: &str = r#"<!doctype html><html lang="en"><head><title>T</title></head>
 <body><main><h1>T</h1><input name="a"></main></body></html>"#;
@@ -46,14 +46,14 @@ fn answer(request: &Request<'_>) -> Reply {
         "/form" => ("text/html", FORM.to_owned()),
         "/scripted" => ("text/html", SCRIPTED.to_owned()),
         "/script.js" => ("text/javascript", SCRIPT.to_owned()),
-        "/noisy" => ("text/html", NOISY.to_owned()),
-        "/noisy.js" => ("text/javascript", NOISE.to_owned()),
+        "/faulty" => ("text/html", FAULTY.to_owned()),
+        "/faulty.js" => ("text/javascript", FAULTY_SCRIPT.to_owned()),
         "/unlabelled" => ("text/html", UNLABELLED.to_owned()),
         "/labelled" => ("text/html", LABELLED.to_owned()),
         "/wide" => ("text/html", WIDE.to_owned()),
         "/order" => {
             let head = "HTTP/1.1 303 See\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n";
-            // Slower than a test that does not wait.
+            // A test that does not wait would be faster.
             return Reply::raw(head).after(Duration::from_millis(200));
         }
         "/missing.png" | "/nowhere" => return Reply::answer(404, "nothing"),
@@ -81,18 +81,21 @@ async fn opened(path: &str) -> (Receiver, Page) {
     (site, page)
 }
 
-/// What a test that does this would fail with.
+/// The panic message of a test.
 async fn failure(work: impl Future<Output = ()> + Send + 'static) -> String {
-    let panic = tokio::spawn(work).await.expect_err("it fails").into_panic();
+    let panic = tokio::spawn(work)
+        .await
+        .expect_err("the test panics")
+        .into_panic();
     let text = |panic: Box<dyn Any + Send>| panic.downcast::<String>().expect("a text");
     *text(panic)
 }
 
 #[tokio::test]
-async fn a_person_fills_in_a_form_and_goes_where_it_leads() {
+async fn forms_are_filled_in_and_their_next_page_is_waited_for() {
     let (site, page) = opened("/form").await;
     assert_eq!(page.value("Name").await, "old");
-    let folder = TempDir::create("file").expect("a folder");
+    let folder = temp_dir("file").expect("a folder");
     let file = folder.path().join("list.csv");
     std::fs::write(&file, "a,b").expect("a file");
 
@@ -103,7 +106,7 @@ async fn a_person_fills_in_a_form_and_goes_where_it_leads() {
     page.tick("Fast").await;
     page.attach("File", &file).await;
     page.click("Send order").await;
-    assert_eq!(page.path().await, "/there", "the page behind is waited for");
+    assert_eq!(page.path().await, "/there", "the next page is waited for");
     assert_eq!((page.status(), page.count("h1").await), (Some(200), 1));
     let received = site.received();
     let sent = received.iter().find(|sent| sent.method == "POST");
@@ -120,15 +123,15 @@ async fn a_person_fills_in_a_form_and_goes_where_it_leads() {
     assert_eq!(page.value("#name").await, "");
     page.press("x").await;
     page.press("Enter").await;
-    assert_eq!(page.path().await, "/there", "a key leads on, too");
+    assert_eq!(page.path().await, "/there", "also after a key press");
     page.back().await;
     page.submit().await;
     page.wait_for("At /there").await;
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }
 
 #[tokio::test]
-async fn things_are_found_as_a_person_finds_them() {
+async fn elements_are_found_by_text_label_and_css() {
     let (_site, page) = opened("/form").await;
     for (wanted, path) in [
         ("There", "/there"),
@@ -142,29 +145,29 @@ async fn things_are_found_as_a_person_finds_them() {
     }
     page.wait_for("The long word").await;
     page.wait_gone("secret").await;
-    page.set_patience(Duration::from_millis(200));
-    let why = failure(async move { page.click("Open").await }).await;
-    assert!(why.contains("2 are called \"Open\""), "{why}");
+    page.set_timeout(Duration::from_millis(200));
+    let message = failure(async move { page.click("Open").await }).await;
+    assert!(message.contains("2 are called \"Open\""), "{message}");
 }
 
 #[tokio::test]
-async fn what_does_not_come_fails_and_says_all_that_is_needed() {
+async fn a_timeout_fails_with_the_address_and_the_text_of_the_page() {
     let (site, page) = opened("/form").await;
-    page.set_patience(Duration::from_millis(200));
-    let why = failure(async move { page.wait_for("A miracle").await }).await;
+    page.set_timeout(Duration::from_millis(200));
+    let message = failure(async move { page.wait_for("A miracle").await }).await;
     for expected in ["\"A miracle\"", &site.url("/form"), "Order"] {
-        assert!(why.contains(expected), "{expected}: {why}");
+        assert!(message.contains(expected), "{expected}: {message}");
     }
     let (_site, page) = opened("/form").await;
-    page.set_patience(Duration::from_millis(200));
-    let why = failure(async move { page.click("Cancel order").await }).await;
+    page.set_timeout(Duration::from_millis(200));
+    let message = failure(async move { page.click("Cancel order").await }).await;
     for expected in ["\"Cancel order\"", "\"Send order\"", "\"There\""] {
-        assert!(why.contains(expected), "{expected}: {why}");
+        assert!(message.contains(expected), "{expected}: {message}");
     }
 }
 
 #[tokio::test]
-async fn scripts_run_unless_they_are_switched_off() {
+async fn scripts_run_unless_they_are_disabled() {
     let (_site, page) = opened("/scripted").await;
     page.wait_for("arrived").await;
     page.wait_until("document.querySelector('#state').textContent === 'arrived'")
@@ -173,19 +176,19 @@ async fn scripts_run_unless_they_are_switched_off() {
         page.evaluate("Promise.resolve({ a: [1] })").await,
         json!({ "a": [1] })
     );
-    page.without_scripts().await;
+    page.disable_scripts().await;
     page.reload().await;
     page.wait_for("no scripts here").await;
     assert!(page.text().await.contains("waiting"));
-    page.with_scripts().await;
+    page.enable_scripts().await;
     page.reload().await;
     page.wait_for("arrived").await;
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }
 
 #[tokio::test]
-async fn complaints_of_the_browser_are_heard() {
-    let (site, page) = opened("/noisy").await;
+async fn browser_errors_are_collected() {
+    let (site, page) = opened("/faulty").await;
     page.wait_until("document.readyState === 'complete'").await;
     let missing = format!("request: 404 from {}", site.url("/missing.png"));
     let expected = [
@@ -194,20 +197,20 @@ async fn complaints_of_the_browser_are_heard() {
         "security: ",
         &missing,
     ];
-    let noise = page.noise();
+    let errors = page.browser_errors();
     for expected in expected {
-        let heard = noise.iter().any(|noise| noise.starts_with(expected));
-        assert!(heard, "{expected}: {noise:#?}");
+        let found = errors.iter().any(|error| error.starts_with(expected));
+        assert!(found, "{expected}: {errors:#?}");
     }
-    assert_eq!(noise.len(), expected.len(), "{noise:#?}");
-    page.forget_noise();
+    assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+    page.clear_browser_errors();
     page.open(&site.url("/nowhere")).await;
     assert_eq!(page.status(), Some(404));
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }
 
 #[tokio::test]
-async fn rules_of_accessibility_see_a_field_without_a_label() {
+async fn accessibility_rules_find_a_field_without_a_label() {
     let (site, page) = opened("/labelled").await;
     page.assert_accessible().await;
     page.open(&site.url("/unlabelled")).await;
@@ -218,13 +221,13 @@ async fn rules_of_accessibility_see_a_field_without_a_label() {
         (label.impact, label.nodes.len()),
         (Some(Impact::Critical), 1)
     );
-    page.assert_quiet();
-    let why = failure(async move { page.assert_accessible().await }).await;
-    assert!(why.contains("<input name=\"a\">"), "{why}");
+    page.assert_no_browser_errors();
+    let message = failure(async move { page.assert_accessible().await }).await;
+    assert!(message.contains("<input name=\"a\">"), "{message}");
 }
 
 #[tokio::test]
-async fn pages_share_no_cookies_and_pictures_are_as_wide_as_asked() {
+async fn pages_share_no_cookies_and_screenshots_have_the_requested_width() {
     let site = Receiver::builder().script(answer).start();
     let chrome = Chrome::start().await;
     let (one, other) = (chrome.page().await, chrome.page().await);
@@ -233,15 +236,15 @@ async fn pages_share_no_cookies_and_pictures_are_as_wide_as_asked() {
         page.open(&site.url("/see")).await;
         page.wait_for(cookie).await;
     }
-    let folder = TempDir::create("pictures").expect("a folder");
+    let folder = temp_dir("screenshots").expect("a folder");
     let path = folder.path().join("one.png");
     for width in [390_u32, 1280] {
         one.set_viewport(width, 800).await;
         one.screenshot(&path).await;
-        let png = std::fs::read(&path).expect("a picture");
+        let png = std::fs::read(&path).expect("a screenshot");
         assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
         let found = u32::from_be_bytes(png[16..20].try_into().expect("four octets"));
-        // Without a viewport of its own, a page is laid out at 980 on a phone.
+        // A page without a viewport tag is laid out 980 wide on a phone.
         assert_eq!(found, if width < 600 { 980 } else { width });
     }
     other.open(&site.url("/wide")).await;

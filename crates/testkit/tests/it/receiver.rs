@@ -1,14 +1,14 @@
-//! The callback receiver, called by the kit's own client.
+//! The callback receiver, called by the kit's client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 use testkit::http::{self, Connection};
 use testkit::receiver::{Receiver, Reply};
 
 #[test]
-fn what_comes_is_answered_ok_and_remembered() {
+fn requests_are_answered_ok_and_logged() {
     let receiver = Receiver::start();
     let before = Instant::now();
     let mut connection = Connection::open(receiver.addr()).expect("connect");
@@ -19,17 +19,20 @@ fn what_comes_is_answered_ok_and_remembered() {
             .expect("an answer on the same connection");
         assert_eq!((answer.status, answer.text().as_str()), (200, "OK"));
     }
-    assert!(receiver.wait_for(3, PATIENCE));
-    let seen = receiver.received();
-    assert_eq!(seen[0].json(), serde_json::json!({"id": "1"}));
-    assert_eq!((seen[1].body.len(), seen[2].body.len()), (0, 100_000));
-    for one in &seen {
+    assert!(receiver.wait_for(3, TEST_TIMEOUT));
+    let requests = receiver.received();
+    assert_eq!(requests[0].json(), serde_json::json!({"id": "1"}));
+    assert_eq!(
+        (requests[1].body.len(), requests[2].body.len()),
+        (0, 100_000)
+    );
+    for one in &requests {
         assert_eq!(
             (one.method.as_str(), one.path.as_str()),
             ("POST", "/dlr?a=1")
         );
         assert_eq!(one.header("x-signature"), Some("s"));
-        assert!(one.at >= before && one.peer == seen[0].peer);
+        assert!(one.at >= before && one.peer == requests[0].peer);
     }
 }
 
@@ -94,11 +97,11 @@ fn a_script_decides_each_answer() {
         closed.request("POST", "/", &[], b"x").is_err(),
         "still open"
     );
-    assert_eq!(receiver.count(), cases.len() + 1, "all are remembered");
+    assert_eq!(receiver.count(), cases.len() + 1, "all are logged");
 }
 
 #[test]
-fn a_hanging_connection_holds_up_no_other() {
+fn a_hanging_connection_does_not_delay_others() {
     let receiver = Receiver::builder()
         .script(|request| match request.body {
             b"hang" => Reply::hang(),
@@ -108,13 +111,13 @@ fn a_hanging_connection_holds_up_no_other() {
     let mut hanging = Connection::open(receiver.addr()).expect("connect");
     let bytes = http::encode(receiver.addr(), "POST", "/", &[], b"hang");
     hanging.send(&bytes).expect("sent");
-    assert!(receiver.wait_for(1, PATIENCE));
+    assert!(receiver.wait_for(1, TEST_TIMEOUT));
     let answer = http::request(receiver.addr(), "POST", "/", &[], b"x").expect("an answer");
     assert_eq!(answer.status, 200);
 }
 
 #[test]
-fn a_closure_sees_requests_in_place_of_the_memory() {
+fn a_closure_gets_requests_instead_of_the_log() {
     let bytes = Arc::new(AtomicUsize::new(0));
     let sum = Arc::clone(&bytes);
     let receiver = Receiver::builder()
@@ -128,14 +131,17 @@ fn a_closure_sees_requests_in_place_of_the_memory() {
 }
 
 #[test]
-fn addresses_and_ends() {
+fn a_receiver_has_the_requested_address_and_closes_everything_on_drop() {
     let receiver = Receiver::builder().bind("127.0.0.7:0").start();
     let addr = receiver.addr();
     assert_eq!(receiver.url("/a"), format!("http://{addr}/a"));
     assert!(addr.to_string().starts_with("127.0.0.7:"));
-    let taken = Receiver::builder().bind(addr.to_string()).try_start();
-    assert!(taken.is_err(), "the address is taken");
-    assert!(!receiver.wait_for(1, Duration::ZERO), "nothing has come");
+    let second = Receiver::builder().bind(addr.to_string()).try_start();
+    assert!(second.is_err(), "the address is in use");
+    assert!(
+        !receiver.wait_for(1, Duration::ZERO),
+        "there was no request"
+    );
     let mut open = Connection::open(addr).expect("connect");
     drop(receiver);
     assert!(

@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use domain::quoted::Quoted;
-use engine::sending::submit::Invalid;
-use requests::Problem;
+use requests::{InvalidField, Problem};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 /// For few keys, comparing all of them is cheaper than hashing.
@@ -77,11 +76,14 @@ impl<'a> Fields<'a> {
     pub(super) fn take_text(
         &mut self,
         name: &'static str,
-    ) -> Result<Option<Cow<'a, str>>, Invalid> {
+    ) -> Result<Option<Cow<'a, str>>, InvalidField> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
-            Some(other) => Err(Invalid::new(name, format_args!("{other}; give a string"))),
+            Some(other) => Err(InvalidField::new(
+                name,
+                format_args!("{other}; give a string"),
+            )),
         }
     }
 
@@ -89,14 +91,14 @@ impl<'a> Fields<'a> {
     pub(super) fn take_digits(
         &mut self,
         name: &'static str,
-    ) -> Result<Option<Cow<'a, str>>, Invalid> {
+    ) -> Result<Option<Cow<'a, str>>, InvalidField> {
         self.take(name)
             .map(|value| value.into_digits(name))
             .transpose()
     }
 
     /// Takes a whole number, or a string of digits.
-    pub(super) fn take_whole(&mut self, name: &'static str) -> Result<Option<i64>, Invalid> {
+    pub(super) fn take_whole(&mut self, name: &'static str) -> Result<Option<i64>, InvalidField> {
         let Some(value) = self.take(name) else {
             return Ok(None);
         };
@@ -107,13 +109,17 @@ impl<'a> Fields<'a> {
         };
         number
             .map(Some)
-            .ok_or_else(|| Invalid::new(name, format_args!("{value}; give a whole number")))
+            .ok_or_else(|| InvalidField::new(name, format_args!("{value}; give a whole number")))
     }
 }
 
 /// Refuses an absent field.
-pub(super) fn require<T>(value: Option<T>, name: &'static str, what: &str) -> Result<T, Invalid> {
-    value.ok_or_else(|| Invalid::new(name, format_args!("it is missing; give {what}")))
+pub(super) fn require<T>(
+    value: Option<T>,
+    name: &'static str,
+    what: &str,
+) -> Result<T, InvalidField> {
+    value.ok_or_else(|| InvalidField::new(name, format_args!("it is missing; give {what}")))
 }
 
 fn is_digits(text: &str) -> bool {
@@ -122,11 +128,14 @@ fn is_digits(text: &str) -> bool {
 
 impl<'a> Value<'a> {
     /// A string, or the digits of a number that is not negative.
-    pub(super) fn into_digits(self, name: &'static str) -> Result<Cow<'a, str>, Invalid> {
+    pub(super) fn into_digits(self, name: &'static str) -> Result<Cow<'a, str>, InvalidField> {
         match self {
             Self::Text(text) => Ok(text),
             Self::Whole(number) if number >= 0 => Ok(number.to_string().into()),
-            other => Err(Invalid::new(name, format_args!("{other}; give a string"))),
+            other => Err(InvalidField::new(
+                name,
+                format_args!("{other}; give a string"),
+            )),
         }
     }
 

@@ -11,10 +11,9 @@ use domain::ports::ListRange;
 use domain::quoted::Quoted;
 use domain::sender::{Category, NotAPin, SenderRecord, SenderState};
 use engine::senders::SenderInput;
-use engine::sending::submit::Invalid;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
-use requests::Problem;
+use requests::{InvalidField, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,7 +62,7 @@ pub(super) async fn register(
     Ok(response)
 }
 
-fn read_order(mut fields: Fields<'_>) -> Result<SenderInput<'_>, Invalid> {
+fn read_order(mut fields: Fields<'_>) -> Result<SenderInput<'_>, InvalidField> {
     let order = SenderInput {
         name: require(fields.take_digits("name")?, "name", "the name or number")?,
         kind: require(fields.take_text("type")?, "type", "AlphaNumeric or MSISDN")?,
@@ -121,11 +120,11 @@ pub(super) async fn confirm(
 }
 
 /// The error does not repeat the value, because it may be most of a PIN.
-fn read_code(mut fields: Fields<'_>) -> Result<Cow<'_, str>, Invalid> {
+fn read_code(mut fields: Fields<'_>) -> Result<Cow<'_, str>, InvalidField> {
     match require(fields.take("code"), "code", "the 5 digits")? {
         Value::Text(code) => Ok(code),
         Value::Whole(code) => Ok(code.to_string().into()),
-        _ => Err(Invalid::new("code", NotAPin)),
+        _ => Err(InvalidField::new("code", NotAPin)),
     }
 }
 

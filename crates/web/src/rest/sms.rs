@@ -10,10 +10,10 @@ use domain::message::{AcceptedMessages, MessageRecord, MessageState, ScheduledRe
 use domain::ports::{Cancel, ListRange};
 use domain::quoted::Quoted;
 use domain::{AccountId, Code, MessageId, Timestamp};
-use engine::sending::submit::{IdempotentRequest, Invalid, SmsInput, To};
+use engine::sending::submit::{IdempotentRequest, SmsInput, To};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
-use requests::Problem;
+use requests::{InvalidField, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -94,7 +94,7 @@ pub(super) fn repeatable(
 }
 
 /// One number, several separated by commas, or a list.
-pub(super) fn read_recipients<'a>(fields: &mut Fields<'a>) -> Result<To<'a>, Invalid> {
+pub(super) fn read_recipients<'a>(fields: &mut Fields<'a>) -> Result<To<'a>, InvalidField> {
     match fields.take("to") {
         Some(Value::List(list)) => {
             let list = list.into_iter().map(|one| one.into_digits("to"));
@@ -107,7 +107,7 @@ pub(super) fn read_recipients<'a>(fields: &mut Fields<'a>) -> Result<To<'a>, Inv
     }
 }
 
-pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsInput<'_>, Invalid> {
+pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsInput<'_>, InvalidField> {
     let order = SmsInput {
         to: read_recipients(&mut fields)?,
         from: require(

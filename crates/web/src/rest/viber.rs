@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use engine::sending::submit::{ActionInput, Invalid, ViberInput};
+use engine::sending::submit::{ActionInput, ViberInput};
 use http::HeaderMap;
-use requests::Problem;
+use requests::{InvalidField, Problem};
 use utoipa::ToSchema;
 
 use super::body::JsonBody;
@@ -121,7 +121,7 @@ pub(super) async fn send(
     Ok(sms::answer(&rest, sent.await.map_err(problem)?))
 }
 
-fn read_order(mut fields: Fields<'_>) -> Result<ViberInput<'_>, Invalid> {
+fn read_order(mut fields: Fields<'_>) -> Result<ViberInput<'_>, InvalidField> {
     let mut interactive = take_object(&mut fields, "im")?.unwrap_or_default();
     let action = take_object(&mut interactive, "action")?;
     let image = take_object(&mut interactive, "image")?;
@@ -140,14 +140,14 @@ fn read_order(mut fields: Fields<'_>) -> Result<ViberInput<'_>, Invalid> {
     })
 }
 
-fn read_action(mut fields: Fields<'_>) -> Result<ActionInput<'_>, Invalid> {
+fn read_action(mut fields: Fields<'_>) -> Result<ActionInput<'_>, InvalidField> {
     Ok(ActionInput {
         url: fields.take_text("url")?,
         title: fields.take_text("title")?,
     })
 }
 
-fn read_image(mut fields: Fields<'_>) -> Result<std::borrow::Cow<'_, str>, Invalid> {
+fn read_image(mut fields: Fields<'_>) -> Result<std::borrow::Cow<'_, str>, InvalidField> {
     require(
         fields.take_text("url")?,
         "im.image.url",
@@ -158,10 +158,13 @@ fn read_image(mut fields: Fields<'_>) -> Result<std::borrow::Cow<'_, str>, Inval
 fn take_object<'a>(
     fields: &mut Fields<'a>,
     name: &'static str,
-) -> Result<Option<Fields<'a>>, Invalid> {
+) -> Result<Option<Fields<'a>>, InvalidField> {
     match fields.take(name) {
         None => Ok(None),
         Some(Value::Object(object)) => Ok(Some(object)),
-        Some(other) => Err(Invalid::new(name, format_args!("{other}; give an object"))),
+        Some(other) => Err(InvalidField::new(
+            name,
+            format_args!("{other}; give an object"),
+        )),
     }
 }

@@ -112,10 +112,10 @@ impl Filters {
             .map(|url| format!("to addresses that start with {url}"));
         let from = self
             .since
-            .map(|_| format!("made at {} UTC or later", self.from));
+            .map(|_| format!("created at {} UTC or later", self.from));
         let until = self
             .before
-            .map(|_| format!("made before {} UTC", self.until));
+            .map(|_| format!("created before {} UTC", self.until));
         [url, from, until].into_iter().flatten().collect()
     }
 }

@@ -96,8 +96,8 @@ pub(super) async fn replay(
     let done = match replayed {
         0 => "None was sent again: the matching ones are being sent right now, or are gone."
             .to_owned(),
-        1 => "1 callback is sent again now.".to_owned(),
-        many => format!("{} callbacks are sent again now.", count(many)),
+        1 => "1 callback is being sent again.".to_owned(),
+        many => format!("{} callbacks are being sent again.", count(many)),
     };
     let page = ReplayPage {
         frame: member.frame().with_success(done.clone()),

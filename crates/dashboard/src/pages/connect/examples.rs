@@ -36,7 +36,7 @@ pub(super) struct Example {
 pub(super) fn programs(addresses: &ServerAddresses<'_>) -> Vec<Example> {
     [
         ("curl", "In a shell.", CURL),
-        ("Python", "Standard library alone.", PYTHON),
+        ("Python", "Standard library only.", PYTHON),
         ("JavaScript", "Node.js 18 or newer, Deno, Bun.", JAVASCRIPT),
     ]
     .map(|example| addresses.example(example))
@@ -57,7 +57,7 @@ pub(super) fn by_token(addresses: &ServerAddresses<'_>) -> Vec<Example> {
         ),
         (
             "Claude Desktop",
-            "claude_desktop_config.json, with your token for TOKEN; for clients that start programs only.",
+            "claude_desktop_config.json, with your token instead of TOKEN; for clients that can only start programs.",
             REMOTE_BY_TOKEN,
         ),
     ]
@@ -87,7 +87,7 @@ pub(super) fn by_consent(addresses: &ServerAddresses<'_>) -> Vec<Example> {
         ("VS Code", ".vscode/mcp.json", VS_CODE_BY_CONSENT),
         (
             "Claude Desktop",
-            "claude_desktop_config.json; for every client that starts programs only.",
+            "claude_desktop_config.json; for all clients that can only start programs.",
             REMOTE_BY_CONSENT,
         ),
     ]

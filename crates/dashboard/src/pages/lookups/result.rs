@@ -75,7 +75,7 @@ fn title(code: Code, entry: &Entry) -> String {
     match code {
         Code::FINE => "The number is in use and can be reached.".to_owned(),
         code if code.is_no_lookup() => {
-            format!("No answer could be had: {}.", entry.words)
+            format!("There is no answer: {}.", entry.words)
         }
         _ => format!("It cannot be reached now: {}.", entry.words),
     }
@@ -122,7 +122,7 @@ mod tests {
             ),
             (
                 r#"{"id":"7","error":50}"#,
-                "No answer could be had",
+                "There is no answer",
                 None,
                 None,
                 true,

@@ -116,7 +116,7 @@ async fn follow(
             let detail = dashboard
                 .engine
                 .history
-                .find_story(Some(account), id)
+                .find_message_detail(Some(account), id)
                 .await?;
             let Some(detail) = detail else {
                 return Err(Failure::Form);
@@ -136,7 +136,7 @@ impl Dashboard {
         let detail = self
             .engine
             .history
-            .find_story(Some(member.account.id), id)
+            .find_message_detail(Some(member.account.id), id)
             .await?;
         detail.ok_or_else(not_found)
     }
@@ -157,8 +157,8 @@ impl Dashboard {
             price: money(summary.price, &self.settings.currency),
             priority: detail.priority.name(),
             test_mode: detail.test_mode.map(|mode| match mode {
-                TestMode::Deliver => "pretends a delivery",
-                TestMode::Fail => "pretends a failure",
+                TestMode::Deliver => "simulates a delivery",
+                TestMode::Fail => "simulates a failure",
             }),
             expires: detail.expires_at.into(),
             image: image.map(|image| image.as_str().to_owned()),

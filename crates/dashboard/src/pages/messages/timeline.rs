@@ -75,9 +75,9 @@ pub(super) fn events(detail: &MessageDetail, currency: &str) -> Vec<Event> {
 
 fn part_taken(part: &PartDetail, detail: &MessageDetail) -> (Timestamp, Event) {
     let title = match detail.shape.parts {
-        1 => format!("Taken by carrier {}", part.carrier),
+        1 => format!("Accepted by carrier {}", part.carrier),
         parts => format!(
-            "Part {} of {parts} taken by carrier {}",
+            "Part {} of {parts} accepted by carrier {}",
             part.part, part.carrier
         ),
     };
@@ -88,7 +88,7 @@ fn part_taken(part: &PartDetail, detail: &MessageDetail) -> (Timestamp, Event) {
         Some(Outcome::Expired) => "Receipt: expired".to_owned(),
     };
     let event = Event::new(part.taken_at, "", title)
-        .with(format!("Its reference: {}", part.reference))
+        .with(format!("Reference: {}", part.reference))
         .with(reported);
     (part.taken_at, event)
 }
@@ -110,7 +110,7 @@ fn ended(channel: Channel, outcome: Outcome, at: Timestamp) -> Event {
         Outcome::Delivered if channel == Channel::Hlr => Event::new(at, "good", "Answered"),
         Outcome::Delivered => Event::new(at, "good", "Delivered"),
         Outcome::Expired => Event::new(at, "warn", "Expired")
-            .with("A carrier took it, but no final report came in time.")
+            .with("A carrier accepted it, but no final report arrived in time.")
             .with(Code::EXPIRED.entry().hint),
         Outcome::Failed(code) => {
             let entry = code.entry();
@@ -157,18 +157,20 @@ fn waiting(detail: &MessageDetail) -> Option<Event> {
         MessageState::Ended { .. } | MessageState::Cancelled { .. } => return None,
         MessageState::Scheduled { at } => Event {
             next: Some(at.into()),
-            ..Event::to_come("", "Goes out at")
+            ..Event::to_come("", "Will be sent at")
         },
         MessageState::Sent => Event {
             next: Some(detail.expires_at.into()),
-            ..Event::to_come("", "Waits for the carrier's report, at the longest until")
+            ..Event::to_come("", "Waiting for the carrier's report, at most until")
         },
         MessageState::Queued => {
             let tries = detail.attempts.unwrap_or(0);
             let event = match tries {
-                0 | 1 => Event::to_come("", "Waits to be handed to a carrier"),
-                _ => Event::to_come("warn", "Waits to be handed to a carrier again, at")
-                    .with(format!("Tried {} times; no carrier took it.", tries - 1)),
+                0 | 1 => Event::to_come("", "Waiting for a carrier"),
+                _ => Event::to_come("warn", "Waiting for the next attempt, at").with(format!(
+                    "Tried {} times; no carrier accepted it.",
+                    tries - 1
+                )),
             };
             let next = detail.due_at.filter(|_| tries > 1).map(Moment::from);
             Event { next, ..event }
@@ -182,11 +184,11 @@ fn pending_callback(callback: &CallbackRecord) -> Option<Event> {
         CallbackState::Done => return None,
         CallbackState::Waiting { due_at } if callback.tries == 0 => Event {
             next: Some(due_at.into()),
-            ..Event::to_come("", "The report goes out at")
+            ..Event::to_come("", "The report will be sent at")
         },
         CallbackState::Waiting { due_at } => Event {
             next: Some(due_at.into()),
-            ..Event::to_come("warn", "The report is tried again at")
+            ..Event::to_come("warn", "The next attempt to send the report is at")
         },
         CallbackState::Parked => Event::to_come(
             "bad",
@@ -302,11 +304,11 @@ mod tests {
             .push((callback(waiting, &tries), tries.to_vec()));
         let expected = [
             ("", "Accepted"),
-            ("", "Taken by carrier alpha"),
+            ("", "Accepted by carrier alpha"),
             ("bad", "Failed: the subscriber is absent (error 43)"),
             ("bad", "Report not received"),
             ("bad", "Report not received"),
-            ("warn", "The report is tried again at"),
+            ("warn", "The next attempt to send the report is at"),
         ];
         let expected = expected.map(|(kind, title)| (kind, title.to_owned()));
         assert_eq!(titles(&message), expected);
@@ -321,21 +323,21 @@ mod tests {
     #[test]
     fn the_last_event_says_what_the_message_waits_for() {
         for (state, attempts, title) in [
-            (MessageState::Scheduled { at: at(500) }, None, "Goes out at"),
             (
-                MessageState::Queued,
-                Some(1),
-                "Waits to be handed to a carrier",
+                MessageState::Scheduled { at: at(500) },
+                None,
+                "Will be sent at",
             ),
+            (MessageState::Queued, Some(1), "Waiting for a carrier"),
             (
                 MessageState::Queued,
                 Some(4),
-                "Waits to be handed to a carrier again, at",
+                "Waiting for the next attempt, at",
             ),
             (
                 MessageState::Sent,
                 None,
-                "Waits for the carrier's report, at the longest until",
+                "Waiting for the carrier's report, at most until",
             ),
             (MessageState::Cancelled { at: at(120) }, None, "Cancelled"),
         ] {

@@ -91,10 +91,10 @@ pub(super) fn address(id: AccountId, done: Option<&str>) -> String {
 fn done_message(done: &str) -> Option<&'static str> {
     match done {
         "created" => {
-            Some("The account was created. Invite its people, or make a token for its programs.")
+            Some("The account was created. Invite its people, or create a token for its programs.")
         }
         "credited" => Some("The balance was changed."),
-        "limited" => Some("The limits are in force."),
+        "limited" => Some("The limits were changed."),
         "suspended" => {
             Some("The account is suspended. Every node refuses its tokens within a second.")
         }
@@ -152,7 +152,7 @@ pub(super) async fn credit(
     let problem = match amount {
         Err(problem) => problem.to_string(),
         Ok(Money::ZERO) => {
-            "This changes nothing; give an amount above zero, or below zero to take money off."
+            "This changes nothing; give an amount above zero, or below zero to deduct money."
                 .to_owned()
         }
         Ok(amount) => {

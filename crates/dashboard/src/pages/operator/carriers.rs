@@ -79,10 +79,10 @@ pub(super) async fn follow(
 }
 
 async fn table(dashboard: &Dashboard) -> Result<CarrierTable, Failure> {
-    let seen = dashboard.engine.operations.list_carriers().await?;
+    let seen = dashboard.engine.operations.list_carrier_statuses().await?;
     let plan = dashboard.engine.routing.plan();
     let idle = plan.carriers.into_iter().map(|carrier| carrier.name);
-    let idle = idle.filter(|name| seen.iter().all(|seen| seen.note.name != *name));
+    let idle = idle.filter(|name| seen.iter().all(|seen| seen.status.name != *name));
     Ok(CarrierTable {
         idle: idle.collect(),
         rows: seen.into_iter().map(CarrierRow::from).collect(),
@@ -91,8 +91,8 @@ async fn table(dashboard: &Dashboard) -> Result<CarrierTable, Failure> {
 
 impl From<NodeCarrierStatus> for CarrierRow {
     fn from(seen: NodeCarrierStatus) -> Self {
-        let note = seen.note;
-        let state = note.state.clone();
+        let status = seen.status;
+        let state = status.state.clone();
         let shown = |number: u32| count(number.into());
         Self {
             node: seen.node.get(),
@@ -105,14 +105,14 @@ impl From<NodeCarrierStatus> for CarrierRow {
                 0 => "–".to_owned(),
                 total => shown(total.into()),
             },
-            under_way: shown(note.under_way),
-            window: shown(note.window),
-            waiting: shown(note.waiting),
-            per_second: shown(note.per_second),
+            under_way: shown(status.under_way),
+            window: shown(status.window),
+            waiting: shown(status.waiting),
+            per_second: shown(status.per_second),
             note: state.note.clone().unwrap_or_default(),
             at: seen.at.into(),
-            name: note.name,
-            kind: note.kind,
+            name: status.name,
+            kind: status.kind,
         }
     }
 }
@@ -130,7 +130,7 @@ mod tests {
         let seen = NodeCarrierStatus {
             node: NodeId::new(1).expect("in range"),
             at: domain::Timestamp::UNIX_EPOCH,
-            note: CarrierStatus {
+            status: CarrierStatus {
                 name: "alpha".to_owned(),
                 kind: "smpp".to_owned(),
                 state: CarrierState {

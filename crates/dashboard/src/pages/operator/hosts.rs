@@ -47,7 +47,10 @@ pub(super) async fn show(
     let mut frame = operator.frame();
     if let Some(replayed) = query.get("replayed").and_then(|text| text.parse().ok()) {
         let replayed: u64 = replayed;
-        frame = frame.with_success(format!("{} reports are sent again now.", count(replayed)));
+        frame = frame.with_success(format!(
+            "{} callbacks are being sent again.",
+            count(replayed)
+        ));
     }
     let receivers = dashboard.engine.operations.list_receivers(None).await?;
     let paused = dashboard.engine.paused_receivers();

@@ -31,7 +31,11 @@ pub(super) async fn show(
 ) -> Result<Response, Failure> {
     let not_found = || Failure::NotFound(Box::new(operator.frame()));
     let id: MessageId = id.parse().map_err(|_| not_found())?;
-    let detail = dashboard.engine.history.find_story(None, id).await?;
+    let detail = dashboard
+        .engine
+        .history
+        .find_message_detail(None, id)
+        .await?;
     let detail = detail.ok_or_else(not_found)?;
     let account = detail.summary.account;
     let mut names = dashboard.engine.accounts.names([account]).await?;

@@ -50,7 +50,7 @@ pub(super) async fn show(
 ) -> Result<Response, Failure> {
     let operations = &dashboard.engine.operations;
     let nodes = operations.list_nodes().await?;
-    let carriers = operations.list_carriers().await?;
+    let carriers = operations.list_carrier_statuses().await?;
     let database = operations.describe_database().await?;
     let this = dashboard.engine.node();
     let page = NodesPage {
@@ -63,7 +63,7 @@ pub(super) async fn show(
         started: operations.started_at().into(),
         has_worker: nodes.iter().any(|node| {
             let facts = node.facts.as_ref();
-            !node.is_dead && facts.is_none_or(|facts| facts.card.works)
+            !node.is_dead && facts.is_none_or(|facts| facts.info.works)
         }),
         is_worker: dashboard.engine.works(),
         product: database.product,
@@ -77,7 +77,7 @@ pub(super) async fn show(
 impl NodeRow {
     fn new(node: &NodeStatus, this: NodeId, carriers: &[NodeCarrierStatus]) -> Self {
         let own = carriers.iter().filter(|seen| seen.node == node.node);
-        let own: Vec<&str> = own.map(|seen| seen.note.name.as_str()).collect();
+        let own: Vec<&str> = own.map(|seen| seen.status.name.as_str()).collect();
         let facts = node.facts.as_ref();
         Self {
             id: node.node.get(),
@@ -89,12 +89,12 @@ impl NodeRow {
             started: facts.map(|facts| facts.started_at.into()),
             version: facts.map_or_else(
                 || "older".to_owned(),
-                |facts| format!("{}, schema {}", facts.card.version, facts.schema),
+                |facts| format!("{}, schema {}", facts.info.version, facts.schema),
             ),
             listens_on: facts.map_or_else(String::new, |facts| {
-                format!("{} ({})", facts.card.host, facts.card.listen)
+                format!("{} ({})", facts.info.host, facts.info.listen)
             }),
-            roles: facts.map_or_else(String::new, |facts| facts.card.roles.join(", ")),
+            roles: facts.map_or_else(String::new, |facts| facts.info.roles.join(", ")),
         }
     }
 }

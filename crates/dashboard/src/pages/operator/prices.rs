@@ -149,8 +149,7 @@ pub(super) async fn show(
     let choice = PriceListChoice::find(&dashboard, &operator, channel, account).await?;
     let mut frame = operator.frame();
     if query.get("done") == Some("imported") {
-        frame =
-            frame.with_success("The list is imported. Every node charges by it within seconds.");
+        frame = frame.with_success("The list was imported. Every node uses it within seconds.");
     }
     let page = build(&dashboard, frame, choice, &query, ImportForm::default()).await?;
     Ok(show_page(StatusCode::OK, &page))
@@ -173,7 +172,7 @@ pub(super) async fn import(
         Err(other) => vec![other.to_string()],
         Ok(plan) if plan.leaves_nothing() => {
             vec![
-                "It has no rows, so nothing could be sent any more. Give at least a default row."
+                "It has no rows, so no message could be sent any more. Add at least a default row."
                     .to_owned(),
             ]
         }

@@ -85,31 +85,31 @@ fn describe(queue: Queue) -> (&'static str, &'static str) {
         ),
         Queue::Due(Priority::Normal) => (
             "Due, normal priority",
-            "Nodes take them as fast as carriers have room. Many for long: carriers are too slow or down.",
+            "Nodes send them as fast as carriers accept them. If many wait for long, carriers are too slow or down.",
         ),
         Queue::Due(Priority::Low) => (
             "Due, low priority",
-            "They give way to the others, but always keep a share. Many for long: mass mail, or carriers that are too slow.",
+            "They give way to the others, but always get a share. If many wait for long, there is a mass mailing, or carriers are too slow.",
         ),
         Queue::Later(Priority::High) => (
             "Later, high priority",
-            "Scheduled, or tried again after a pause. Nothing to do.",
+            "Scheduled, or waiting for the next attempt. Nothing to do.",
         ),
         Queue::Later(Priority::Normal) => (
             "Later, normal priority",
-            "Scheduled, or tried again after a pause. Nothing to do.",
+            "Scheduled, or waiting for the next attempt. Nothing to do.",
         ),
         Queue::Later(Priority::Low) => (
             "Later, low priority",
-            "Scheduled, or tried again after a pause. Nothing to do.",
+            "Scheduled, or waiting for the next attempt. Nothing to do.",
         ),
         Queue::Held => (
             "Held by nodes",
-            "In the memory of nodes, on their way to a carrier. What a dead node held goes back within seconds.",
+            "In the memory of nodes, on their way to a carrier. If a node dies, its messages return to the queue within seconds.",
         ),
         Queue::Sent => (
             "Sent, no report yet",
-            "A carrier took them. They end with its report, or expire when their time is over.",
+            "A carrier accepted them. They become final with its report, or when they expire.",
         ),
         Queue::SetAside => (
             "Set aside, unreadable",
@@ -118,15 +118,15 @@ fn describe(queue: Queue) -> (&'static str, &'static str) {
         ),
         Queue::CallbacksDue => (
             "Reports due",
-            "On their way to the accounts’ receivers. Many for long: receivers are slow or down.",
+            "On their way to the accounts’ receivers. If many wait for long, receivers are slow or down.",
         ),
         Queue::CallbacksLater => (
-            "Reports tried again later",
+            "Reports to be retried",
             "Their receivers did not answer with success. Attempts continue with growing pauses.",
         ),
         Queue::CallbacksParked => (
             "Reports parked",
-            "Tried for days without success. They wait until somebody sends them again.",
+            "Tried for days without success. They wait until someone sends them again.",
         ),
     }
 }

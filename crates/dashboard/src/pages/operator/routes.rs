@@ -127,7 +127,7 @@ async fn trace(
             Ok(account) => Some(account.id),
             Err(AccountError::Store(error)) => return Err(error.into()),
             Err(_) => {
-                form.account.problem = Some("There is no account of this name.".to_owned());
+                form.account.problem = Some("There is no account with this name.".to_owned());
                 return Ok(None);
             }
         },
@@ -261,7 +261,7 @@ impl CarrierStep {
         });
         let cost = carrier
             .cost
-            .map(|cost| format!("costs {} a part", money(cost, currency)));
+            .map(|cost| format!("costs {} per part", money(cost, currency)));
         let about: Vec<String> = [share, cost].into_iter().flatten().collect();
         Self {
             name: carrier.name.clone(),

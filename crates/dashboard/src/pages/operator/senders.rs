@@ -101,7 +101,8 @@ pub(super) async fn decide(
     };
     let reason = Field::typed(&form, "reason");
     if reason.text.is_empty() && step != Step::Approve {
-        let reason = reason.refused("Say why: the account is told, and can do better next time.");
+        let reason =
+            reason.refused("Give a reason: the account sees it and can correct the problem.");
         return refuse(
             &dashboard,
             &operator,
@@ -134,7 +135,7 @@ pub(super) async fn decide(
         Err(ReviewError::Unknown(_)) => Err(not_found()),
         Err(ReviewError::Store(error)) => Err(error.into()),
         Err(problem @ ReviewError::WrongState(..)) => {
-            let why = format!("Somebody decided before you: {problem}.");
+            let why = format!("Someone else has already decided: {problem}.");
             refuse(&dashboard, &operator, view, id, reason, &why).await
         }
     }
@@ -142,9 +143,7 @@ pub(super) async fn decide(
 
 fn done_message(done: &str) -> Option<&'static str> {
     match done {
-        "approved" => {
-            Some("Approved. The account may send under it on every node within a second.")
-        }
+        "approved" => Some("Approved. The account can send from it on every node within a second."),
         "rejected" => {
             Some("Rejected. The account is notified of the reason, if it asked for notifications.")
         }

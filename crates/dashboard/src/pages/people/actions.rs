@@ -48,7 +48,7 @@ impl From<ManageError> for Refused {
         match error {
             ManageError::Store(error) => Self::Failure(error.into()),
             ManageError::Known(person) => Self::Words(format!(
-                "{} can sign in already, as {}. For a new password, make a link in the list.",
+                "{} can sign in already, as {}. For a new password, create a link in the list.",
                 person.email, person.role
             )),
             other => {
@@ -233,7 +233,7 @@ async fn remove_second_factor(
     let person = people
         .remove_second_factor(&session.by(), person(form)?)
         .await?;
-    let text = format!("{} signs in by password alone now.", person.email);
+    let text = format!("{} now signs in with a password only.", person.email);
     Ok(FormResult::succeeded(session, text))
 }
 
@@ -264,7 +264,7 @@ async fn account(
             Ok(account) => Ok(Some(account.id)),
             Err(AccountError::Store(error)) => Err(Refused::Failure(error.into())),
             Err(_) => Err(Refused::Words(
-                "There is no account of this name.".to_owned(),
+                "There is no account with this name.".to_owned(),
             )),
         },
     }

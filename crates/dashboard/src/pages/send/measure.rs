@@ -68,7 +68,7 @@ impl Measure {
         let price = if !draft.is_addressed() {
             Err("Fill in sender and recipient to see the price.".to_owned())
         } else if text.problem.is_some() {
-            Err("Write the text to see it.".to_owned())
+            Err("Enter the text to see the price.".to_owned())
         } else {
             dashboard.price(member, draft).await
         };
@@ -111,7 +111,7 @@ impl Dashboard {
 
 fn sum_words(costs: &[Cost], is_test: bool, currency: &str) -> String {
     if is_test {
-        return "test mode costs nothing".to_owned();
+        return "test mode is free of charge".to_owned();
     }
     let parts = costs.first().map_or(0, |cost| cost.shape.parts);
     let parts = counted(parts.into(), "part");

@@ -43,15 +43,15 @@ fn words(error: &ConfirmError) -> String {
     match error {
         ConfirmError::Invalid(_) => NotAPin.to_string(),
         ConfirmError::Wrong { tries_left: 0 } | ConfirmError::UsedUp => {
-            "No tries are left for this PIN; have a new one sent".to_owned()
+            "No tries are left for this PIN; request a new one".to_owned()
         }
         ConfirmError::Wrong { tries_left: 1 } => "This is not the PIN; one try is left".to_owned(),
         ConfirmError::Wrong { tries_left } => {
             format!("This is not the PIN; {tries_left} tries are left")
         }
-        ConfirmError::Expired => "This PIN has expired; have a new one sent".to_owned(),
-        ConfirmError::NotWaiting(_) => "No PIN is awaited any more".to_owned(),
-        ConfirmError::Unknown | ConfirmError::Store(_) => "The sender is gone".to_owned(),
+        ConfirmError::Expired => "This PIN has expired; request a new one".to_owned(),
+        ConfirmError::NotWaiting(_) => "No PIN is expected any more".to_owned(),
+        ConfirmError::Unknown | ConfirmError::Store(_) => "The sender no longer exists".to_owned(),
     }
 }
 
@@ -81,7 +81,8 @@ pub(super) async fn send_pin(
         }
         Err(RegisterError::Store(error)) => return Err(error.into()),
         Err(RegisterError::TooSoon(_)) => {
-            "A PIN was sent less than a minute ago. Wait a moment, then ask again.".to_owned()
+            "A PIN was sent less than a minute ago. Wait a moment, then request a new one."
+                .to_owned()
         }
         Err(error) => {
             Problem::from_registration(error, &dashboard.settings.currency).into_message()

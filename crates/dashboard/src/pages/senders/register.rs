@@ -127,7 +127,7 @@ async fn register(
         Err(RegisterError::Exists(id, state)) => {
             typed.refuse(
                 "name",
-                format!("You have it already: sender {id}, {}", state.name()),
+                format!("You already have it: sender {id}, {}", state.name()),
             );
             return Ok(page(member.frame(), kind, typed));
         }

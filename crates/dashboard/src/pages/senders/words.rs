@@ -20,17 +20,17 @@ impl Meaning {
             SenderState::AwaitingConfirmation => (
                 "awaiting PIN",
                 "A PIN was sent to the number by SMS.",
-                "Enter the PIN, or have a new one sent.",
+                "Enter the PIN, or request a new one.",
             ),
             SenderState::Approved => (
                 "approved",
-                "You may send under it.",
-                "Nothing to do. Give it as the sender of a message.",
+                "You can send from it.",
+                "Nothing to do. Use it as the sender of a message.",
             ),
             SenderState::Rejected => (
                 "rejected",
-                "It was turned down; see the reason.",
-                "Register it again with what was missing.",
+                "It was rejected; see the reason.",
+                "Register it again with the missing information.",
             ),
             SenderState::Revoked => (
                 "revoked",

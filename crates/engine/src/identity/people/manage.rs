@@ -208,7 +208,7 @@ impl People {
             let store = &self.store;
             let changed = match scope {
                 PeopleScope::Everybody => store.set_role(id, role, account, self.clock.now()).await,
-                PeopleScope::Account(own) => store.set_role_in(id, own, role).await,
+                PeopleScope::Account(own) => store.set_account_role(id, own, role).await,
             };
             outcome(changed)
         };
@@ -233,7 +233,7 @@ impl People {
         let now = self.clock.now();
         let removed = outcome(match scope {
             PeopleScope::Everybody => self.store.remove_person(id, now).await,
-            PeopleScope::Account(own) => self.store.leave_account(id, own, now).await,
+            PeopleScope::Account(own) => self.store.remove_member(id, own, now).await,
         });
         recorded.done(removed).await?;
         Ok(person)
@@ -271,7 +271,7 @@ impl People {
         let person = member.ok_or(ManageError::Unknown)?;
         let recorded = self.record(by, &person, Action::PersonRemove, "").await?;
         let now = self.clock.now();
-        let removed = outcome(self.store.leave_account(id, account, now).await);
+        let removed = outcome(self.store.remove_member(id, account, now).await);
         recorded.done(removed).await?;
         Ok(person)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::person::{Password, Person, RECOVERY_CODES, RecoveryCode, SessionRecord, TotpSecret};
-use domain::ports::{AttemptKey, SecondFactor, Store, StoreError};
+use domain::ports::{AttemptKey, IdentityStore, SecondFactor, StoreError};
 use domain::{Clock, TokenHash};
 
 use crate::audit::{Action, Actor, Audit, RecordedChange};
@@ -45,14 +45,14 @@ pub enum OwnError {
 
 /// What people change about their own sign-in.
 pub struct OwnAccess {
-    store: Arc<dyn Store>,
+    store: Arc<dyn IdentityStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     hasher: Arc<Hasher>,
 }
 
 impl OwnAccess {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
+    pub fn new(store: Arc<dyn IdentityStore>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
@@ -195,7 +195,7 @@ impl OwnAccess {
     /// Limits attempts, so that an open session cannot be used to guess the password.
     async fn begin_attempt(&self, person: &Person) -> Result<(), OwnError> {
         let keys = [own_attempts(person)];
-        let begun = self.store.begin_try(&keys, self.clock.now()).await?;
+        let begun = self.store.count_attempt(&keys, self.clock.now()).await?;
         begun.map_err(|retry_after_s| OwnError::TooMany { retry_after_s })
     }
 
@@ -205,7 +205,7 @@ impl OwnAccess {
         if !self.hasher.verify(password, stored).await? {
             return Err(OwnError::WrongPassword);
         }
-        self.store.forgive_try(&[own_attempts(person)]).await?;
+        self.store.uncount_attempt(&[own_attempts(person)]).await?;
         Ok(())
     }
 

@@ -24,7 +24,11 @@ impl SignIn {
         let network = self.begin_on_node(device)?;
         let pending = TokenHash::of(pending);
         let now = self.clock.now();
-        let Some(sign_in) = self.store.try_half(&pending, MAX_ATTEMPTS, now).await? else {
+        let Some(sign_in) = self
+            .store
+            .try_pending_sign_in(&pending, MAX_ATTEMPTS, now)
+            .await?
+        else {
             return Err(SignInError::Over);
         };
         let (email, account) = (sign_in.person.email.as_str(), sign_in.person.account);
@@ -45,7 +49,7 @@ impl SignIn {
         let replaced = visit.replaced.map(TokenHash::of);
         let completed = self
             .store
-            .close_half(&pending, proof, &session, replaced.as_ref());
+            .complete_sign_in(&pending, proof, &session, replaced.as_ref());
         let completed = match completed.await {
             Ok(true) => Ok(secret),
             Ok(false) => Err(SignInError::WrongCode),

@@ -123,7 +123,7 @@ impl Dispatch {
         }
         for carrier in &shared.left {
             let keep = self.binds.ending(carrier, &carriers);
-            self.store.give_up_binds(*shared_as, carrier, keep).await?;
+            self.store.release_binds(*shared_as, carrier, keep).await?;
             is_closing |= keep > 0;
         }
         if is_closing {
@@ -181,7 +181,7 @@ impl Dispatch {
         let open = carrier.open_binds().saturating_add(ending);
         let (has, keep) = (share.held + share.surplus, own.max(open));
         if keep < has {
-            self.store.give_up_binds(node, carrier.name(), keep).await?;
+            self.store.release_binds(node, carrier.name(), keep).await?;
         }
         Ok(keep > own)
     }

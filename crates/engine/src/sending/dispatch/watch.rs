@@ -120,7 +120,11 @@ impl Dispatch {
             let carriers = self.routing.carriers();
             let statuses: Vec<_> = carriers.queues.iter().map(|queue| queue.status()).collect();
             set_gauges(&statuses);
-            if let Err(error) = self.store.note_carriers(self.node.id(), &statuses).await {
+            if let Err(error) = self
+                .store
+                .replace_carrier_statuses(self.node.id(), &statuses)
+                .await
+            {
                 tracing::warn!(%error, "the state of the carriers cannot be stored; trying again");
             }
         }

@@ -6,17 +6,18 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 
-use domain::ports::{Store, StoreError};
+use domain::ports::{SenderStore, StoreError};
 use domain::{Access, AccountId, Originator};
 
 use crate::identity::gate::Gate;
-use crate::sending::submit::{Invalid, SubmitError};
+use crate::invalid::{Field, Invalid};
+use crate::sending::submit::SubmitError;
 
 /// Maximum number of cached names.
 const MAX_CACHED: usize = 10_000;
 
 pub struct Approvals {
-    store: Arc<dyn Store>,
+    store: Arc<dyn SenderStore>,
     gate: Arc<Gate>,
     cache: RwLock<ApprovedNames>,
 }
@@ -49,7 +50,7 @@ impl ApprovedNames {
 
 impl Approvals {
     /// The cache follows the version that the gate watches.
-    pub fn new(store: Arc<dyn Store>, gate: Arc<Gate>) -> Self {
+    pub fn new(store: Arc<dyn SenderStore>, gate: Arc<Gate>) -> Self {
         Self {
             store,
             gate,
@@ -70,7 +71,7 @@ impl Approvals {
         let plain = Originator::parse(from);
         let error = match plain {
             Ok(originator) => return Ok(originator),
-            Err(error) => Invalid::new("from", error),
+            Err(error) => Invalid::new(Field::Originator, error),
         };
         match self.approved(access, from).await {
             Err(SubmitError::Sender(_)) => Err(error.into()),
@@ -84,7 +85,8 @@ impl Approvals {
         access: &Access,
         from: &str,
     ) -> Result<Originator, SubmitError> {
-        let originator = Originator::parse_approved(from).map_err(|e| Invalid::new("from", e))?;
+        let originator =
+            Originator::parse_approved(from).map_err(|e| Invalid::new(Field::Originator, e))?;
         let name = originator.compared();
         if self.is_approved(access.account, name).await? {
             Ok(originator)

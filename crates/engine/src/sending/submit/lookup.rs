@@ -7,9 +7,10 @@ use domain::message::text::{Coding, Shape};
 use domain::{Access, AccountId, Channel, Country, Money, Msisdn, Priority, Timestamp};
 use jiff::SignedDuration;
 
-use super::sms::{Invalid, To, check_recipients, check_url};
+use super::sms::{To, check_recipients, check_url};
 use super::stages::Checked;
 use super::{Submit, SubmitError};
+use crate::invalid::{Field, Invalid};
 
 /// How long a lookup waits for its answer.
 const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
@@ -28,7 +29,7 @@ impl LookupInput<'_> {
         Ok(Checked {
             account,
             channel: Channel::Hlr,
-            recipients: check_recipients(&to, None).map_err(as_msisdn)?,
+            recipients: check_recipients(&to, None).map_err(as_subscriber)?,
             from: None,
             text: String::new(),
             carries_code: false,
@@ -39,7 +40,7 @@ impl LookupInput<'_> {
             },
             udh: None,
             coding_given: false,
-            dlr_url: check_url("callBackUrl", self.callback_url.as_deref())?,
+            dlr_url: check_url(Field::CallbackUrl, self.callback_url.as_deref())?,
             priority: Priority::High,
             send: SendTime::Now,
             accepted_at: now,
@@ -50,10 +51,10 @@ impl LookupInput<'_> {
     }
 }
 
-/// In lookups, the field of the recipient is `msisdn`.
-pub(super) fn as_msisdn(invalid: Invalid) -> Invalid {
+/// The recipient of a lookup is its subscriber.
+pub(super) fn as_subscriber(invalid: Invalid) -> Invalid {
     Invalid {
-        field: "msisdn",
+        field: Field::Subscriber,
         ..invalid
     }
 }
@@ -74,8 +75,8 @@ impl Submit {
         order: LookupInput<'_>,
     ) -> Result<LookupCost, SubmitError> {
         let checked = order.check(access.account, self.clock.now())?;
-        let routed = self.route(checked).map_err(as_msisdn)?;
-        routed.check_routes("msisdn")?;
+        let routed = self.route(checked).map_err(as_subscriber)?;
+        routed.check_routes(Field::Subscriber)?;
         let destination = routed.destinations.first();
         let destination = destination.expect("a lookup has one subscriber");
         Ok(LookupCost {

@@ -5,8 +5,8 @@ use domain::message::text::measure;
 use domain::{AccountId, Channel, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
 
-use super::sms::Invalid;
 use super::stages::Checked;
+use crate::invalid::{Field, Invalid};
 
 /// A message of the service itself, sent in the name of an account.
 pub(crate) struct Notice {
@@ -25,7 +25,7 @@ impl Notice {
             channel: Channel::Sms,
             recipients: vec![self.to],
             from: Some(self.from),
-            shape: measure(&self.text).map_err(|e| Invalid::new("message", e))?,
+            shape: measure(&self.text).map_err(|e| Invalid::new(Field::Message, e))?,
             text: self.text,
             carries_code: self.carries_code,
             interactive: None,

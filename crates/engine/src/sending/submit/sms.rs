@@ -1,7 +1,6 @@
 //! A request for SMS messages, and the rules that its fields must meet.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 
 use domain::message::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
 use domain::message::text::{Coding, Shape, Udh, measure, measure_as};
@@ -11,23 +10,7 @@ use domain::{AccountId, CallbackUrl, Channel, Country, Msisdn, Originator, Prior
 use jiff::SignedDuration;
 
 use super::stages::Checked;
-
-/// A field breaks a rule. The text tells the caller which field, which rule and what was sent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Invalid value for field '{field}': {reason}.")]
-pub struct Invalid {
-    pub field: &'static str,
-    pub reason: String,
-}
-
-impl Invalid {
-    pub fn new(field: &'static str, reason: impl Display) -> Self {
-        Self {
-            field,
-            reason: reason.to_string(),
-        }
-    }
-}
+use crate::invalid::{Field, Invalid};
 
 /// The recipients as the caller wrote them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +58,10 @@ impl SmsInput<'_> {
             .as_deref()
             .map(str::parse::<Udh>)
             .transpose()
-            .map_err(|e| Invalid::new("udh", e))?;
+            .map_err(|e| Invalid::new(Field::Udh, e))?;
         let coding = self.coding.map(check_coding).transpose()?;
         let shape = check_text(&self.message, coding, udh.as_ref())?;
-        let dlr_url = check_url("dlrUrl", self.dlr_url.as_deref())?;
+        let dlr_url = check_url(Field::DlrUrl, self.dlr_url.as_deref())?;
         let priority = check_priority(self.priority.as_deref())?;
         let send = check_scheduled(self.scheduled.as_deref(), now)?;
         let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
@@ -112,7 +95,7 @@ pub(super) fn check_recipients(
     let country = correct_by
         .map(Country::parse)
         .transpose()
-        .map_err(|e| Invalid::new("correctBy", e))?;
+        .map_err(|e| Invalid::new(Field::CorrectBy, e))?;
     let recipient = |value: &str| check_recipient(value, country);
     let recipients: Vec<Msisdn> = match to {
         To::Text(one) if !one.contains(',') => vec![recipient(one)?],
@@ -125,7 +108,7 @@ pub(super) fn check_recipients(
     };
     if recipients.is_empty() {
         return Err(Invalid::new(
-            "to",
+            Field::Recipients,
             "the list is empty; name at least one recipient",
         ));
     }
@@ -137,7 +120,7 @@ pub(super) fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
         country.name().to_owned()
     });
     Invalid::new(
-        "to",
+        Field::Recipients,
         format!("{to} ({location}) has no price, so nothing can be sent there"),
     )
 }
@@ -146,37 +129,34 @@ fn bounded<I>(recipients: I, count: usize) -> Result<I, Invalid> {
     if count > MAX_RECIPIENTS {
         let reason =
             format!("{count} recipients are more than {MAX_RECIPIENTS}; split the request");
-        return Err(Invalid::new("to", reason));
+        return Err(Invalid::new(Field::Recipients, reason));
     }
     Ok(recipients)
 }
 
 fn check_recipient(value: &str, country: Option<Country>) -> Result<Msisdn, Invalid> {
     if let Some(country) = country {
-        return numbering::correct(value, country).map_err(|e| Invalid::new("to", e));
+        return numbering::correct(value, country).map_err(|e| Invalid::new(Field::Recipients, e));
     }
-    let number = Msisdn::parse(value).map_err(|e| Invalid::new("to", e))?;
+    let number = Msisdn::parse(value).map_err(|e| Invalid::new(Field::Recipients, e))?;
     if !numbering::is_possible(&number) {
         let reason = format!(
             "{} is not a possible number; check its calling code and length",
             Quoted(value)
         );
-        return Err(Invalid::new("to", reason));
+        return Err(Invalid::new(Field::Recipients, reason));
     }
     Ok(number)
 }
 
-pub(super) fn check_url(
-    field: &'static str,
-    url: Option<&str>,
-) -> Result<Option<CallbackUrl>, Invalid> {
+pub(super) fn check_url(field: Field, url: Option<&str>) -> Result<Option<CallbackUrl>, Invalid> {
     let url = url.map(CallbackUrl::parse).transpose();
     url.map_err(|e| Invalid::new(field, e))
 }
 
 pub(super) fn check_priority(name: Option<&str>) -> Result<Priority, Invalid> {
     let priority = name.map(str::parse).transpose();
-    let priority = priority.map_err(|e| Invalid::new("priority", e))?;
+    let priority = priority.map_err(|e| Invalid::new(Field::Priority, e))?;
     Ok(priority.unwrap_or_default())
 }
 
@@ -186,7 +166,7 @@ fn check_coding(number: i64) -> Result<Coding, Invalid> {
         .and_then(Coding::from_number)
         .ok_or_else(|| {
             Invalid::new(
-                "coding",
+                Field::Coding,
                 format!("{number} is no coding; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2)"),
             )
         })
@@ -198,19 +178,19 @@ fn check_text(text: &str, coding: Option<Coding>, udh: Option<&Udh>) -> Result<S
         (None, None) => measure(text),
         (None, Some(_)) => {
             return Err(Invalid::new(
-                "udh",
+                Field::Udh,
                 "it was given without 'coding'; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2) there",
             ));
         }
     };
-    shape.map_err(|e| Invalid::new("message", e))
+    shape.map_err(|e| Invalid::new(Field::Message, e))
 }
 
 pub(super) fn check_scheduled(value: Option<&str>, now: Timestamp) -> Result<SendTime, Invalid> {
     let Some(value) = value else {
         return Ok(SendTime::Now);
     };
-    let at = parse_scheduled(value, now).map_err(|e| Invalid::new("scheduled", e))?;
+    let at = parse_scheduled(value, now).map_err(|e| Invalid::new(Field::SendTime, e))?;
     Ok(at.map_or(SendTime::Now, SendTime::At))
 }
 
@@ -226,7 +206,7 @@ pub(super) fn check_test_mode(value: &str) -> Result<TestMode, Invalid> {
             Quoted(value)
         )
     };
-    mode.ok_or_else(|| Invalid::new("testMode", reason()))
+    mode.ok_or_else(|| Invalid::new(Field::TestMode, reason()))
 }
 
 fn check_expire_in(seconds: Option<i64>) -> Result<SignedDuration, Invalid> {
@@ -238,7 +218,7 @@ fn check_expire_in(seconds: Option<i64>) -> Result<SignedDuration, Invalid> {
         _ => return Ok(SignedDuration::from_secs(seconds)),
     };
     Err(Invalid::new(
-        "expireIn",
+        Field::ExpireIn,
         format!("{broken}; give {min} to {max} seconds"),
     ))
 }

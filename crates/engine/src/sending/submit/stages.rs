@@ -12,8 +12,9 @@ use domain::{
 use numbering::reference::Location;
 
 use super::SubmitError;
-use super::sms::{Invalid, no_price};
+use super::sms::no_price;
 use crate::catalogue::CatalogueSnapshot;
+use crate::invalid::{Field, Invalid};
 use crate::sending::carriers::{Carriers, Routed};
 use crate::sending::routing::{RouteChoice, RoutingTable};
 
@@ -121,7 +122,7 @@ impl RoutedRequest {
     }
 
     /// Checks that there is a carrier for every recipient. A test message needs none.
-    pub(super) fn check_routes(&self, field: &'static str) -> Result<(), Invalid> {
+    pub(super) fn check_routes(&self, field: Field) -> Result<(), Invalid> {
         let mut destinations = self.destinations.iter();
         match destinations.find(|destination| destination.route.is_none()) {
             Some(destination) if self.checked.test_mode.is_none() => {

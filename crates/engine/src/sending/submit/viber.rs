@@ -9,9 +9,10 @@ use domain::{AccountId, CallbackUrl, Channel, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use super::sms::{
-    Invalid, To, check_priority, check_recipients, check_scheduled, check_test_mode, check_url,
+    To, check_priority, check_recipients, check_scheduled, check_test_mode, check_url,
 };
 use super::stages::Checked;
+use crate::invalid::{Field, Invalid};
 
 /// In Unicode code points.
 const MAX_CHARS: usize = 1000;
@@ -53,7 +54,7 @@ impl ViberInput<'_> {
     ) -> Result<Checked, Invalid> {
         let recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
         check_text(&self.message)?;
-        let dlr_url = check_url("dlrUrl", self.dlr_url.as_deref())?;
+        let dlr_url = check_url(Field::DlrUrl, self.dlr_url.as_deref())?;
         let priority = check_priority(self.priority.as_deref())?;
         let send = check_scheduled(self.scheduled.as_deref(), now)?;
         let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
@@ -91,7 +92,7 @@ fn check_text(text: &str) -> Result<(), Invalid> {
         _ if count > MAX_CHARS => format!("it has {count} characters, more than {MAX_CHARS}"),
         _ => return Ok(()),
     };
-    Err(Invalid::new("message", reason))
+    Err(Invalid::new(Field::Message, reason))
 }
 
 fn check_interactive(
@@ -101,7 +102,7 @@ fn check_interactive(
     let image = image.map(ImageUrl::parse).transpose();
     Ok(Interactive {
         action: action.map(check_action).transpose()?,
-        image: image.map_err(|e| Invalid::new("im.image.url", e))?,
+        image: image.map_err(|e| Invalid::new(Field::ImageUrl, e))?,
     })
 }
 
@@ -110,10 +111,10 @@ fn check_action(order: ActionInput<'_>) -> Result<Action, Invalid> {
         let missing = || Invalid::new(field, format_args!("it is missing; a button needs {what}"));
         value.map(Cow::into_owned).ok_or_else(missing)
     };
-    let url = needed(order.url, "im.action.url", "the address that it opens")?;
-    let title = needed(order.title, "im.action.title", "a label")?;
+    let url = needed(order.url, Field::ActionUrl, "the address that it opens")?;
+    let title = needed(order.title, Field::ActionTitle, "a label")?;
     Ok(Action {
-        url: CallbackUrl::parse(&url).map_err(|e| Invalid::new("im.action.url", e))?,
-        title: ActionTitle::parse(&title).map_err(|e| Invalid::new("im.action.title", e))?,
+        url: CallbackUrl::parse(&url).map_err(|e| Invalid::new(Field::ActionUrl, e))?,
+        title: ActionTitle::parse(&title).map_err(|e| Invalid::new(Field::ActionTitle, e))?,
     })
 }

@@ -19,7 +19,7 @@ fn examined(written: &str, country: Option<Country>) -> Option<Corrected> {
     let mut valid = readings.iter().filter(|n| LIBRARY.is_valid_number(n));
     valid.find_map(|number| {
         Some(Corrected {
-            number: in_full(number)?,
+            number: in_e164(number)?,
             country: country_of(number),
             kind: match LIBRARY.get_number_type(number) {
                 PhoneNumberType::Mobile => NumberType::Mobile,
@@ -40,7 +40,7 @@ fn corrected(written: &str, country: Country) -> Option<Msisdn> {
         .filter(|number| {
             LIBRARY.is_possible_number_with_reason(number) == Ok(NumberLengthType::IsPossible)
         })
-        .find_map(in_full)
+        .find_map(in_e164)
 }
 
 /// The number as dialled in its country, then as an international one.
@@ -60,8 +60,8 @@ fn for_country(written: &str, country: Country) -> Option<PhoneNumber> {
     // Otherwise the library returns the raw input for a number of zeros only.
     number.raw_input = None;
     let is_local = number.country_code_source() == CountryCodeSource::FromDefaultCountry;
-    let says_international = written.starts_with('+') || written.starts_with("00");
-    (!(is_local && says_international)).then_some(number)
+    let is_international = written.starts_with('+') || written.starts_with("00");
+    (!(is_local && is_international)).then_some(number)
 }
 
 fn country_of(number: &PhoneNumber) -> Option<Country> {
@@ -72,24 +72,24 @@ fn country_of(number: &PhoneNumber) -> Option<Country> {
     }
 }
 
-fn in_full(number: &PhoneNumber) -> Option<Msisdn> {
+fn in_e164(number: &PhoneNumber) -> Option<Msisdn> {
     Msisdn::parse(&LIBRARY.format(number, PhoneNumberFormat::E164)).ok()
 }
 
 fn assert_agreement(written: &str, country: Option<Country>) {
-    let shown = || format!("{written} for {country:?}");
+    let case = || format!("{written} for {country:?}");
     let expected = examined(written, country);
-    assert_eq!(examine(written, country).ok(), expected, "{}", shown());
+    assert_eq!(examine(written, country).ok(), expected, "{}", case());
     if let Some(country) = country {
         let expected = corrected(written, country);
-        assert_eq!(correct(written, country).ok(), expected, "{}", shown());
+        assert_eq!(correct(written, country).ok(), expected, "{}", case());
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
     #[test]
-    fn every_writing_of_every_number_is_read_as_by_the_library(seed in any::<u64>()) {
+    fn every_spelling_of_a_number_is_read_as_by_the_library(seed in any::<u64>()) {
         let (written, country) = SAMPLES.any(&mut SplitMix::new(seed));
         assert_agreement(&written, country);
     }

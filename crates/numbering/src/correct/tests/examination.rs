@@ -53,7 +53,7 @@ fn a_number_is_examined_for_its_country_or_for_none() {
             "+37120000001 mobile LV",
         ),
         (
-            "no country's",
+            "of no country",
             "LV",
             "+870 773111632",
             "+870773111632 mobile none",
@@ -65,19 +65,19 @@ fn a_number_is_examined_for_its_country_or_for_none() {
             "+24740123 mobile SH",
         ),
         (
-            "no country asked",
+            "no country given",
             "",
             "37120000001",
             "+37120000001 mobile LV",
         ),
         (
-            "no country asked, 00",
+            "no country given, 00",
             "",
             "0037120000001",
             "+37120000001 mobile LV",
         ),
         (
-            "of no country, and local",
+            "no country given, local",
             "",
             "0151 12345678",
             "no country has its calling code; give the number as +37120000001",

@@ -5,7 +5,7 @@ use super::super::*;
 const TABLE: &str = include_str!("../../../oracle/corrections.csv");
 
 /// The result in the form of the table's columns.
-fn shown(read: Result<Corrected, CorrectionError>) -> String {
+fn columns(read: Result<Corrected, CorrectionError>) -> String {
     read.map_or_else(
         |_| ",,".to_owned(),
         |corrected| {
@@ -31,7 +31,7 @@ fn every_row_of_the_table_is_read_as_by_google() {
             .try_into()
             .expect("four parts");
         let country = (!country.is_empty()).then(|| Country::parse(country).expect("a country"));
-        let read = shown(examine(raw, country));
+        let read = columns(examine(raw, country));
         if read != expected {
             differences.push(format!(
                 "{category}: {raw:?} for {country:?} is {read:?}, not {expected:?}"

@@ -15,7 +15,7 @@ fn refused_numbers_have_a_reason() {
         ("one digit", "LV", "1", TooShort),
         ("a digit short", "LV", "2000000", TooShort),
         ("a digit too many", "LV", "200000010", TooLong),
-        ("of no length", "NO", "912 345", WrongLength),
+        ("a length that no number has", "NO", "912 345", WrongLength),
         ("too long for anything", "US", "12025550123202555", TooLong),
         (
             "more than fifteen digits in all",
@@ -24,7 +24,7 @@ fn refused_numbers_have_a_reason() {
             TooLong,
         ),
         (
-            "longer than any writing",
+            "longer than any input",
             "LV",
             "0000000000000000000000000000000037120000001",
             TooLong,

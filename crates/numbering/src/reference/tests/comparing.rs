@@ -7,7 +7,7 @@ fn small() -> Reference {
 }
 
 #[test]
-fn a_state_does_not_differ_from_itself() {
+fn identical_data_has_no_difference() {
     let same = difference(&small(), &small());
     assert!(same.is_empty());
     assert_eq!(same.refusal(), None);
@@ -83,7 +83,7 @@ fn an_import_that_drops_more_than_a_tenth_of_a_file_is_refused() {
 }
 
 #[test]
-fn a_long_list_is_cut() {
+fn a_long_list_is_truncated() {
     let shown = difference(&with_areas(10), &with_areas(31))
         .areas
         .to_string();

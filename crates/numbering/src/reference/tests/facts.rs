@@ -81,14 +81,17 @@ fn a_network_of_several_territories_is_listed_in_each() {
             .map(|entry| entry.country.map(|c| c.to_string()))
             .collect::<Vec<_>>()
     };
-    let named = |codes: &[&str]| {
+    let expected = |codes: &[&str]| {
         codes
             .iter()
             .map(|&code| Some(code.to_owned()))
             .collect::<Vec<_>>()
     };
-    assert_eq!(countries("340-01"), named(&["BL", "GF", "GP", "MF", "MQ"]));
-    assert_eq!(countries("310-260"), named(&["PR", "US", "VI"]));
+    assert_eq!(
+        countries("340-01"),
+        expected(&["BL", "GF", "GP", "MF", "MQ"])
+    );
+    assert_eq!(countries("310-260"), expected(&["PR", "US", "VI"]));
     assert_eq!(countries("901-03"), [None], "Iridium is of no country");
     assert_eq!(countries("001-01"), [], "a test network");
     assert_eq!(countries("247-99"), [], "no network");
@@ -145,7 +148,7 @@ fn known_numbers_have_their_operators() {
 }
 
 #[test]
-fn a_number_without_a_prefix_has_its_country_alone() {
+fn a_number_without_a_known_prefix_has_only_a_country() {
     for (digits, code) in [
         ("12025550123", Some("US")),
         ("14165550123", Some("CA")),

@@ -8,7 +8,7 @@ fn problems(files: &Files<'_>) -> Vec<String> {
 }
 
 #[test]
-fn a_faulty_operator_is_named_by_its_line() {
+fn a_wrong_operator_is_reported_with_its_line() {
     for (case, text, expected) in [
         (
             "nothing",
@@ -111,7 +111,7 @@ fn a_faulty_operator_is_named_by_its_line() {
 }
 
 #[test]
-fn a_faulty_network_is_named_by_its_line() {
+fn a_wrong_network_is_reported_with_its_line() {
     for (case, row, expected) in [
         (
             "an MCC of two digits",
@@ -183,7 +183,7 @@ fn a_faulty_network_is_named_by_its_line() {
 }
 
 #[test]
-fn a_faulty_prefix_or_area_is_named_by_its_line() {
+fn a_wrong_prefix_or_area_is_reported_with_its_line() {
     let digits = "expected is 1 to 15 digits in international form, such as 37129";
     for (case, prefix, expected) in [
         ("no digits", "", format!("prefix is ''; {digits}")),
@@ -247,7 +247,7 @@ fn a_prefix_is_unique_and_an_area_has_a_country() {
 }
 
 #[test]
-fn problems_of_several_files_come_together_and_end_at_a_hundred() {
+fn problems_of_all_files_are_limited_to_a_hundred() {
     let networks = format!(
         "{}{}",
         SMALL.networks,
@@ -273,7 +273,7 @@ fn problems_of_several_files_come_together_and_end_at_a_hundred() {
 }
 
 #[test]
-fn quoted_fields_are_read_as_they_are_meant() {
+fn quoted_fields_are_parsed() {
     let files = Files {
         operators: "id,country,name\n1,LV,\"LMT, SIA\"\n2,\"LV\",\"SIA \"\"Tele2\"\"\"\n7,,Iridium",
         ..SMALL

@@ -42,7 +42,7 @@ fn assert_same_country(example: &PhoneNumber) {
 }
 
 #[test]
-fn the_examples_of_every_region_and_type_are_where_the_library_puts_them() {
+fn examples_of_every_region_and_type_have_the_country_of_the_library() {
     let mut examples = 0;
     for region in PHONE_NUMBER_UTIL.get_supported_regions() {
         for kind in TYPES {
@@ -66,7 +66,7 @@ fn any_number_of_an_area() -> impl Strategy<Value = Msisdn> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
     #[test]
-    fn valid_numbers_of_any_area_are_where_the_library_puts_them(number in any_number_of_an_area()) {
+    fn valid_numbers_of_any_area_have_the_country_of_the_library(number in any_number_of_an_area()) {
         // The library may parse the digits as another number by removing a supposed national prefix.
         let read = PHONE_NUMBER_UTIL.parse(number.to_string(), None).ok();
         if let Some(read) = read.filter(|read| read.to_string() == number.to_string()) {

@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 
 use domain::delivery::{CarrierAnswer, QueuedMessage};
 use outbound::SmppSettings;
-use testkit::smsc::{Act, Receipt, Smsc, Submit};
+use testkit::smsc::{Action, Receipt, Smsc, Submit};
 use tokio::task::JoinSet;
 
-use super::setup::{connected, insist, insist_on_all, queued, settings, submit, taken, until_up};
+use super::setup::{
+    connected, queued, settings, submit, submit_all_until_taken, submit_until_taken, taken,
+    until_up,
+};
 
 /// A script with this action for the first message, and answers for all others.
-fn first(act: Vec<Act>) -> impl Fn(&Submit) -> Vec<Act> + Send + Sync {
+fn first(act: Vec<Action>) -> impl Fn(&Submit) -> Vec<Action> + Send + Sync {
     move |submit| match submit.number {
         0 => act.clone(),
-        _ => vec![Act::Answer],
+        _ => vec![Action::Answer],
     }
 }
 
@@ -24,21 +27,24 @@ async fn any_lost_link_returns_its_message_and_reconnects() {
     let absurd = vec![0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1];
     let too_short = vec![0, 0, 0, 3, 0, 0, 0, 5];
     let cases = [
-        ("hangs up", vec![Act::HangUp]),
-        ("dies within a PDU", vec![Act::HalfAnswer, Act::HangUp]),
+        ("hangs up", vec![Action::HangUp]),
+        (
+            "dies within a PDU",
+            vec![Action::HalfAnswer, Action::HangUp],
+        ),
         (
             "unbinds",
             vec![
-                Act::Unbind,
-                Act::Wait(Duration::from_millis(20)),
-                Act::HangUp,
+                Action::Unbind,
+                Action::Wait(Duration::from_millis(20)),
+                Action::HangUp,
             ],
         ),
-        ("an absurd length", vec![Act::Octets(absurd)]),
-        ("a length that cannot be", vec![Act::Octets(too_short)]),
+        ("an absurd length", vec![Action::Octets(absurd)]),
+        ("an impossible length", vec![Action::Octets(too_short)]),
         (
             "text in place of SMPP",
-            vec![Act::Octets(b"500 go away\r\n".repeat(10))],
+            vec![Action::Octets(b"500 go away\r\n".repeat(10))],
         ),
     ];
     for (name, acts) in cases {
@@ -49,7 +55,7 @@ async fn any_lost_link_returns_its_message_and_reconnects() {
             CarrierAnswer::Unknown,
             "{name}"
         );
-        smsc.wait_until(name, |seen| seen.binds.len() == 2).await;
+        smsc.wait_until(name, |log| log.binds.len() == 2).await;
         until_up(&carrier).await;
         assert_eq!(
             submit(&carrier, &queued(1, "Hi")).await,
@@ -60,7 +66,7 @@ async fn any_lost_link_returns_its_message_and_reconnects() {
 }
 
 #[tokio::test]
-async fn nonsense_between_answers_does_no_harm() {
+async fn malformed_pdus_between_answers_do_no_harm() {
     let unknown = vec![
         0, 0, 0, 20, 0, 0, 0x7F, 0xFF, 0, 0, 0, 0, 0, 0, 0, 77, 1, 2, 3, 4,
     ];
@@ -73,7 +79,7 @@ async fn nonsense_between_answers_does_no_harm() {
         ("a message that ends too early", bad_body),
         ("a nack of nothing", nack),
     ] {
-        let script = first(vec![Act::Octets(octets), Act::Answer]);
+        let script = first(vec![Action::Octets(octets), Action::Answer]);
         let smsc = Smsc::builder().on_submit(script).start();
         let (carrier, _) = connected(settings(&smsc)).await;
         assert_eq!(
@@ -86,7 +92,7 @@ async fn nonsense_between_answers_does_no_harm() {
             taken(1_000_001),
             "{name}"
         );
-        assert_eq!(smsc.seen().binds.len(), 1, "{name}");
+        assert_eq!(smsc.log().binds.len(), 1, "{name}");
     }
 }
 
@@ -106,16 +112,16 @@ async fn waiting_for_an_answer_ends_at_the_configured_time() {
     );
     let waited = since.elapsed();
     assert!(waited >= Duration::from_millis(600), "{waited:?}");
-    insist(&carrier, &queued(1, "Hi")).await;
-    assert_eq!(smsc.seen().taken, 2);
-    assert_eq!(smsc.seen().binds.len(), 1, "the link is alive");
+    submit_until_taken(&carrier, &queued(1, "Hi")).await;
+    assert_eq!(smsc.log().submit_count, 2);
+    assert_eq!(smsc.log().binds.len(), 1, "the link is alive");
 }
 
 #[tokio::test]
 async fn a_late_answer_counts_and_nothing_is_sent_twice() {
     const MESSAGES: u64 = 20;
     let smsc = Smsc::builder()
-        .on_submit(|_| vec![Act::Wait(Duration::from_millis(700)), Act::Answer])
+        .on_submit(|_| vec![Action::Wait(Duration::from_millis(700)), Action::Answer])
         .start();
     let hasty = SmppSettings {
         response_timeout: Duration::from_millis(200),
@@ -125,16 +131,16 @@ async fn a_late_answer_counts_and_nothing_is_sent_twice() {
     let answers = submit_all(&carrier, 1..=MESSAGES).await;
     let is_taken = |answer: &CarrierAnswer| matches!(answer, CarrierAnswer::Taken(_));
     assert!(answers.values().all(is_taken), "{answers:?}");
-    let seen = smsc.seen();
-    assert_eq!((seen.taken as u64, seen.binds.len()), (MESSAGES, 1));
+    let log = smsc.log();
+    assert_eq!((log.submit_count as u64, log.binds.len()), (MESSAGES, 1));
 }
 
 #[tokio::test]
 async fn a_part_that_waits_for_a_late_answer_stays_in_the_window() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            0 => vec![Act::Wait(Duration::from_millis(700)), Act::Answer],
-            _ => vec![Act::Answer],
+            0 => vec![Action::Wait(Duration::from_millis(700)), Action::Answer],
+            _ => vec![Action::Answer],
         })
         .start();
     let narrow = SmppSettings {
@@ -144,14 +150,14 @@ async fn a_part_that_waits_for_a_late_answer_stays_in_the_window() {
     };
     let (carrier, _) = connected(narrow).await;
     submit_all(&carrier, 1..=2).await;
-    let submits = smsc.seen().submits;
+    let submits = smsc.log().submits;
     let pause = submits[1].at.duration_since(submits[0].at);
     assert!(pause >= Duration::from_millis(700), "{pause:?}");
 }
 
 #[tokio::test]
-async fn after_its_last_try_without_an_answer_a_message_waits_for_a_receipt() {
-    let smsc = Smsc::builder().on_submit(|_| vec![Act::HangUp]).start();
+async fn after_its_last_attempt_without_an_answer_a_message_waits_for_a_receipt() {
+    let smsc = Smsc::builder().on_submit(|_| vec![Action::HangUp]).start();
     let (carrier, _) = connected(settings(&smsc)).await;
     assert_eq!(
         submit(&carrier, &queued(7, "Hi")).await,
@@ -164,7 +170,7 @@ async fn after_its_last_try_without_an_answer_a_message_waits_for_a_receipt() {
     };
     let unanswered = CarrierAnswer::Taken(vec!["unanswered-7-1".to_owned()]);
     assert_eq!(submit(&carrier, &again).await, unanswered);
-    assert_eq!(smsc.seen().taken, 2);
+    assert_eq!(smsc.log().submit_count, 2);
 }
 
 #[tokio::test]
@@ -172,16 +178,16 @@ async fn a_part_without_an_answer_is_sent_again_alone() {
     // The first part is answered, then the link dies before the second one.
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            0 => vec![Act::AfterSubmits(2), Act::Answer, Act::HangUp],
+            0 => vec![Action::WaitForSubmits(2), Action::Answer, Action::HangUp],
             1 => Vec::new(),
-            _ => vec![Act::Answer],
+            _ => vec![Action::Answer],
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
     let answer = submit(&carrier, &queued(1, &"a".repeat(161))).await;
     let names = ["1000000", "1000002"].map(str::to_owned);
     assert_eq!(answer, CarrierAnswer::Taken(names.to_vec()));
-    let submits = smsc.seen().submits;
+    let submits = smsc.log().submits;
     let parts: Vec<u8> = submits.iter().map(|s| s.short_message[5]).collect();
     assert_eq!(parts, [1, 2, 2]);
 }
@@ -189,7 +195,7 @@ async fn a_part_without_an_answer_is_sent_again_alone() {
 #[tokio::test]
 async fn a_silent_link_is_detected_and_reconnected() {
     let smsc = Smsc::builder()
-        .on_submit(first(vec![Act::FallSilent]))
+        .on_submit(first(vec![Action::StopAnswering]))
         .start();
     let hasty = SmppSettings {
         response_timeout: Duration::from_millis(200),
@@ -201,10 +207,10 @@ async fn a_silent_link_is_detected_and_reconnected() {
         submit(&carrier, &queued(1, "Hi")).await,
         CarrierAnswer::Unknown
     );
-    smsc.wait_until("it binds again", |seen| seen.binds.len() == 2)
+    smsc.wait_until("it binds again", |log| log.binds.len() == 2)
         .await;
-    insist(&carrier, &queued(1, "Hi")).await;
-    assert_eq!(smsc.seen().taken, 2);
+    submit_until_taken(&carrier, &queued(1, "Hi")).await;
+    assert_eq!(smsc.log().submit_count, 2);
 }
 
 /// Sends many messages at once and returns the answers by ID.
@@ -226,12 +232,16 @@ async fn answers_out_of_order_find_their_messages() {
         .on_submit(|submit| {
             // The later a message came, the earlier it is answered.
             let wait = Duration::from_millis(100 - 5 * submit.number as u64);
-            vec![Act::AfterSubmits(20), Act::Wait(wait), Act::Answer]
+            vec![
+                Action::WaitForSubmits(20),
+                Action::Wait(wait),
+                Action::Answer,
+            ]
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
     let answers = submit_all(&carrier, 1..=20).await;
-    for submit in smsc.seen().submits {
+    for submit in smsc.log().submits {
         let id: u64 = submit.destination.2[4..].parse().expect("the ID");
         assert_eq!(answers[&id], taken(submit.id()), "message {id}");
     }
@@ -240,10 +250,10 @@ async fn answers_out_of_order_find_their_messages() {
 #[tokio::test]
 async fn octets_may_come_one_by_one() {
     let smsc = Smsc::builder()
-        .drip()
+        .one_octet_at_a_time()
         .on_submit(|submit| {
             let receipt = Receipt::delivered(submit.id().to_string());
-            vec![Act::Answer, Act::Receipt(receipt)]
+            vec![Action::Answer, Action::Receipt(receipt)]
         })
         .start();
     let (carrier, sink) = connected(settings(&smsc)).await;
@@ -262,14 +272,14 @@ async fn an_unbind_in_a_full_window_gives_every_message_an_answer() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
             // Some are answered before the link ends.
-            0..4 => vec![Act::AfterSubmits(WINDOW), Act::Answer],
+            0..4 => vec![Action::WaitForSubmits(WINDOW), Action::Answer],
             9 => vec![
-                Act::Wait(Duration::from_millis(30)),
-                Act::Unbind,
-                Act::Wait(Duration::from_millis(30)),
-                Act::HangUp,
+                Action::Wait(Duration::from_millis(30)),
+                Action::Unbind,
+                Action::Wait(Duration::from_millis(30)),
+                Action::HangUp,
             ],
-            10.. => vec![Act::Answer],
+            10.. => vec![Action::Answer],
             _ => Vec::new(),
         })
         .start();
@@ -285,13 +295,13 @@ async fn an_unbind_in_a_full_window_gives_every_message_an_answer() {
     until_up(&carrier).await;
     for (id, answer) in answers {
         if answer == CarrierAnswer::Unknown {
-            insist(&carrier, &queued(id, "Hi")).await;
+            submit_until_taken(&carrier, &queued(id, "Hi")).await;
         }
     }
     assert_eq!(
-        smsc.seen().taken,
+        smsc.log().submit_count,
         16,
-        "only what had no answer is sent again"
+        "only messages without an answer are sent again"
     );
 }
 
@@ -300,8 +310,8 @@ async fn parts_not_yet_sent_take_another_link() {
     // The window of one is full when the link dies, so the waiting messages are not sent.
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.connection {
-            0 => vec![Act::Wait(Duration::from_millis(100)), Act::HangUp],
-            _ => vec![Act::Wait(Duration::from_millis(50)), Act::Answer],
+            0 => vec![Action::Wait(Duration::from_millis(100)), Action::HangUp],
+            _ => vec![Action::Wait(Duration::from_millis(50)), Action::Answer],
         })
         .start();
     let two = SmppSettings {
@@ -317,14 +327,14 @@ async fn parts_not_yet_sent_take_another_link() {
         .filter(|answer| **answer == CarrierAnswer::Unknown)
         .count();
     assert_eq!(lost, 1, "one was under way on the lost link: {answers:?}");
-    let seen = smsc.seen();
-    assert_eq!(seen.taken, 6, "and nothing was sent twice");
+    let log = smsc.log();
+    assert_eq!(log.submit_count, 6, "and nothing was sent twice");
 }
 
 /// How often each message reached the SMSC.
 fn copies(smsc: &Smsc) -> HashMap<String, usize> {
     let mut copies = HashMap::new();
-    for submit in smsc.seen().submits {
+    for submit in smsc.log().submits {
         *copies.entry(submit.destination.2).or_default() += 1;
     }
     copies
@@ -336,13 +346,13 @@ async fn through_many_faults_nothing_is_lost_and_few_messages_are_repeated() {
     const WINDOW: usize = 10;
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number % 97 {
-            13 => vec![Act::HangUp],
-            31 => vec![Act::HalfAnswer, Act::HangUp],
-            47 => vec![Act::Unbind, Act::Answer],
-            53 => vec![Act::Refuse(0x08)],
-            71 => vec![Act::Octets(vec![0xFF; 16])],
-            89 => vec![Act::Wait(Duration::from_millis(20)), Act::Answer],
-            _ => vec![Act::Answer],
+            13 => vec![Action::HangUp],
+            31 => vec![Action::HalfAnswer, Action::HangUp],
+            47 => vec![Action::Unbind, Action::Answer],
+            53 => vec![Action::Refuse(0x08)],
+            71 => vec![Action::Octets(vec![0xFF; 16])],
+            89 => vec![Action::Wait(Duration::from_millis(20)), Action::Answer],
+            _ => vec![Action::Answer],
         })
         .start();
     let two = SmppSettings {
@@ -352,17 +362,20 @@ async fn through_many_faults_nothing_is_lost_and_few_messages_are_repeated() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(two).await;
-    let tries = insist_on_all(&carrier, 1..=MESSAGES).await;
+    let attempts = submit_all_until_taken(&carrier, 1..=MESSAGES).await;
     let copies = copies(&smsc);
-    assert_eq!(copies.len() as u64, MESSAGES, "every message came");
-    let seen = smsc.seen();
-    let losses = seen.binds.len() - 2;
+    assert_eq!(copies.len() as u64, MESSAGES, "every message arrived");
+    let log = smsc.log();
+    let losses = log.binds.len() - 2;
     assert!(losses >= 10, "the faults happened: {losses}");
-    let refused = seen.submits.iter().filter(|s| s.number % 97 == 53).count();
-    let twice = seen.taken - copies.len() - refused;
+    let refused = log.submits.iter().filter(|s| s.number % 97 == 53).count();
+    let twice = log.submit_count - copies.len() - refused;
     assert!(
         twice <= losses * WINDOW / 2,
         "{twice} copies over {losses} lost links"
     );
-    assert!(tries >= seen.taken, "each copy was asked for");
+    assert!(
+        attempts >= log.submit_count,
+        "every copy comes from an attempt"
+    );
 }

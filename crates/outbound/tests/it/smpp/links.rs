@@ -8,14 +8,15 @@ use domain::delivery::CarrierAnswer;
 use domain::ports::{Carrier as _, Health};
 use outbound::SmppSettings;
 use outbound::smpp::{BindMode, SmppTls};
-use testkit::smsc::{Act, BindAct, BindKind, Smsc};
+use testkit::smsc::{Action, BindAction, BindKind, Smsc};
 
 use super::setup::{
-    Sink, connected, eventually, insist, queued, settings, start, submit, taken, until_up,
+    Sink, connected, eventually, queued, settings, start, submit, submit_until_taken, taken,
+    until_up,
 };
 
 #[tokio::test]
-async fn links_bind_as_they_are_told() {
+async fn links_bind_as_configured() {
     use BindKind::{Receiver, Transceiver, Transmitter};
     for (bind, expected) in [
         (BindMode::Transceiver, vec![Transceiver; 2]),
@@ -38,7 +39,7 @@ async fn links_bind_as_they_are_told() {
         let state = carrier.state();
         assert_eq!(usize::from(state.links), expected.len());
         assert_eq!((state.links_up, state.note), (state.links, None));
-        let binds = smsc.seen().binds;
+        let binds = smsc.log().binds;
         let mut kinds: Vec<BindKind> = binds.iter().map(|bind| bind.kind).collect();
         kinds.sort_by_key(|kind| format!("{kind:?}"));
         let mut expected = expected;
@@ -54,9 +55,9 @@ async fn links_bind_as_they_are_told() {
 }
 
 #[tokio::test]
-async fn the_least_busy_link_is_taken() {
+async fn the_least_busy_link_is_used() {
     let smsc = Smsc::builder()
-        .on_submit(|_| vec![Act::AfterSubmits(4), Act::Answer])
+        .on_submit(|_| vec![Action::WaitForSubmits(4), Action::Answer])
         .start();
     let two = SmppSettings {
         binds: 2,
@@ -69,7 +70,7 @@ async fn the_least_busy_link_is_taken() {
     for answer in <[CarrierAnswer; 4]>::from(tokio::join!(a, b, c, d)) {
         assert!(matches!(answer, CarrierAnswer::Taken(_)), "{answer:?}");
     }
-    let mut connections: Vec<usize> = smsc.seen().submits.iter().map(|s| s.connection).collect();
+    let mut connections: Vec<usize> = smsc.log().submits.iter().map(|s| s.connection).collect();
     connections.sort_unstable();
     assert_eq!(connections, [0, 0, 1, 1]);
 }
@@ -85,10 +86,14 @@ async fn stopping_unbinds_without_reconnecting() {
     let (carrier, _) = connected(pair).await;
     submit(&carrier, &queued(1, "Hi")).await;
     carrier.stop().await;
-    assert_eq!(smsc.seen().unbinds, 4, "it is over when stopping is");
-    smsc.wait_until("all connections are closed", |seen| seen.closed == 4)
+    assert_eq!(
+        smsc.log().unbinds,
+        4,
+        "every link is unbound when stop returns"
+    );
+    smsc.wait_until("all connections are closed", |log| log.closed == 4)
         .await;
-    assert_eq!(smsc.seen().binds.len(), 4);
+    assert_eq!(smsc.log().binds.len(), 4);
     assert_eq!(carrier.health(), Health::Down);
     let answer = submit(&carrier, &queued(2, "Hi")).await;
     assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
@@ -99,9 +104,9 @@ async fn a_dropped_carrier_closes_its_links() {
     let smsc = Smsc::start();
     let (carrier, _) = connected(settings(&smsc)).await;
     drop(carrier);
-    smsc.wait_until("the connection is closed", |seen| seen.closed == 1)
+    smsc.wait_until("the connection is closed", |log| log.closed == 1)
         .await;
-    assert_eq!(smsc.seen().unbinds, 1);
+    assert_eq!(smsc.log().unbinds, 1);
 }
 
 #[tokio::test]
@@ -119,8 +124,8 @@ async fn a_refused_bind_is_reported_and_retried() {
     ] {
         let smsc = Smsc::builder()
             .on_bind(move |bind| match bind.number {
-                0..3 => BindAct::Refuse(status),
-                _ => BindAct::Accept,
+                0..3 => BindAction::Refuse(status),
+                _ => BindAction::Accept,
             })
             .start();
         // Long enough to be observed.
@@ -129,7 +134,7 @@ async fn a_refused_bind_is_reported_and_retried() {
             ..settings(&smsc)
         };
         let carrier = start(slow, &Sink::new());
-        eventually("the refusal is told", || {
+        eventually("the refusal is reported", || {
             let state = carrier.state();
             let note = state.note.unwrap_or_default();
             assert!(!note.contains("hush"), "{note}");
@@ -140,32 +145,32 @@ async fn a_refused_bind_is_reported_and_retried() {
         assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
         until_up(&carrier).await;
         assert_eq!(carrier.state().note, None);
-        assert_eq!(smsc.seen().binds.len(), 4);
+        assert_eq!(smsc.log().binds.len(), 4);
         assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_000));
     }
 }
 
 #[tokio::test]
-async fn binds_that_go_wrong_are_tried_again() {
+async fn failed_binds_are_retried() {
     let absurd = [
         0xFF, 0xFF, 0xFF, 0xFF, 0x80, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1,
     ];
     let acts = [
-        BindAct::HangUp,
-        BindAct::Octets(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
-        BindAct::Octets(absurd.to_vec()),
-        BindAct::Ignore,
+        BindAction::HangUp,
+        BindAction::Octets(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
+        BindAction::Octets(absurd.to_vec()),
+        BindAction::Ignore,
     ];
     let tries = acts.len() + 1;
     let smsc = Smsc::builder()
-        .on_bind(move |bind| acts.get(bind.number).cloned().unwrap_or(BindAct::Accept))
+        .on_bind(move |bind| acts.get(bind.number).cloned().unwrap_or(BindAction::Accept))
         .start();
     let hasty = SmppSettings {
         response_timeout: Duration::from_millis(300),
         ..settings(&smsc)
     };
     let (carrier, _) = connected(hasty).await;
-    assert_eq!(smsc.seen().binds.len(), tries);
+    assert_eq!(smsc.log().binds.len(), tries);
     assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_000));
 }
 
@@ -175,26 +180,26 @@ async fn a_carrier_that_recovers_is_used_again() {
     let address: SocketAddr = smsc.addr();
     let (carrier, _) = connected(settings(&smsc)).await;
     drop(smsc);
-    eventually("the loss is seen", || carrier.health() == Health::Down).await;
+    eventually("the loss is noticed", || carrier.health() == Health::Down).await;
     let answer = submit(&carrier, &queued(1, "Hi")).await;
     assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
-    eventually("it says why", || {
+    eventually("the note says why", || {
         let note = carrier.state().note.unwrap_or_default();
         note.contains("cannot connect to 127.0.0.1")
     })
     .await;
     let smsc = Smsc::builder().bind(address).start();
     until_up(&carrier).await;
-    assert_eq!(insist(&carrier, &queued(1, "Hi")).await, 1);
-    assert_eq!(smsc.seen().taken, 1);
+    assert_eq!(submit_until_taken(&carrier, &queued(1, "Hi")).await, 1);
+    assert_eq!(smsc.log().submit_count, 1);
 }
 
 #[tokio::test]
 async fn a_carrier_with_half_its_links_is_strained_and_sends() {
     let smsc = Smsc::builder()
         .on_bind(|bind| match bind.number {
-            0 => BindAct::Accept,
-            _ => BindAct::Refuse(0x05),
+            0 => BindAction::Accept,
+            _ => BindAction::Refuse(0x05),
         })
         .start();
     let two = SmppSettings {
@@ -213,17 +218,17 @@ async fn a_carrier_with_half_its_links_is_strained_and_sends() {
 }
 
 #[tokio::test]
-async fn a_carrier_that_thinks_a_link_unbound_gets_a_new_one() {
+async fn a_link_that_the_carrier_considers_unbound_is_replaced() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            0 => vec![Act::Refuse(0x04)],
-            _ => vec![Act::Answer],
+            0 => vec![Action::Refuse(0x04)],
+            _ => vec![Action::Answer],
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
     let answer = submit(&carrier, &queued(1, "Hi")).await;
     assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
-    smsc.wait_until("it binds again", |seen| seen.binds.len() == 2)
+    smsc.wait_until("it binds again", |log| log.binds.len() == 2)
         .await;
     until_up(&carrier).await;
     assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_001));
@@ -254,5 +259,5 @@ async fn impossible_tls_settings_are_reported() {
         note.contains("TLS handshake")
     })
     .await;
-    assert!(smsc.seen().binds.is_empty(), "nothing is told in the clear");
+    assert!(smsc.log().binds.is_empty(), "nothing is sent unencrypted");
 }

@@ -6,15 +6,17 @@ use domain::Code;
 use domain::delivery::CarrierAnswer;
 use domain::ports::{Carrier as _, Health};
 use outbound::SmppSettings;
-use testkit::StallControl;
-use testkit::smsc::{Act, Smsc};
+use testkit::StallMonitor;
+use testkit::smsc::{Action, Smsc};
 use tokio::task::JoinSet;
 
-use super::setup::{connected, insist, insist_on_all, queued, settings, submit};
+use super::setup::{
+    connected, queued, settings, submit, submit_all_until_taken, submit_until_taken,
+};
 
 #[tokio::test]
 async fn the_limit_holds_over_all_links_and_parts() {
-    let control = StallControl::start();
+    let monitor = StallMonitor::start();
     let smsc = Smsc::start();
     let limited = SmppSettings {
         binds: 2,
@@ -31,7 +33,7 @@ async fn the_limit_holds_over_all_links_and_parts() {
     for answer in tasks.join_all().await {
         assert!(matches!(answer, CarrierAnswer::Taken(_)), "{answer:?}");
     }
-    let submits = smsc.seen().submits;
+    let submits = smsc.log().submits;
     assert_eq!(submits.len(), 200);
     let took = submits[199].at - submits[0].at;
     assert!(took >= Duration::from_millis(1_850), "{took:?}");
@@ -42,7 +44,7 @@ async fn the_limit_holds_over_all_links_and_parts() {
             .iter()
             .filter(|submit| submit.at - first.at < second);
         let before = first.at.checked_sub(second).unwrap_or(first.at);
-        let stalled = control.stalled(before, first.at + second).as_millis();
+        let stalled = monitor.stalled(before, first.at + second).as_millis();
         let (count, most) = (within.count() as u128, 150 + stalled / 10);
         assert!(
             count <= most,
@@ -55,8 +57,8 @@ async fn the_limit_holds_over_all_links_and_parts() {
 async fn a_throttled_message_goes_back_and_the_carrier_is_strained_for_a_while() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            0 => vec![Act::Refuse(0x58)],
-            _ => vec![Act::Answer],
+            0 => vec![Action::Refuse(0x58)],
+            _ => vec![Action::Answer],
         })
         .start();
     let limited = SmppSettings {
@@ -69,22 +71,22 @@ async fn a_throttled_message_goes_back_and_the_carrier_is_strained_for_a_while()
     assert_eq!(carrier.health(), Health::Strained);
     let note = carrier.state().note.unwrap_or_default();
     assert!(note.contains("asks for less"), "{note}");
-    let refused_at = smsc.seen().submits[0].at;
-    insist(&carrier, &queued(1, "Hi")).await;
-    let pause = smsc.seen().submits[1].at - refused_at;
+    let refused_at = smsc.log().submits[0].at;
+    submit_until_taken(&carrier, &queued(1, "Hi")).await;
+    let pause = smsc.log().submits[1].at - refused_at;
     assert!(pause >= Duration::from_millis(250), "{pause:?}");
 }
 
 #[tokio::test]
-async fn a_storm_of_throttling_slows_everything_and_loses_nothing() {
+async fn heavy_throttling_slows_everything_and_loses_nothing() {
     let smsc = Smsc::builder()
         .on_submit(|submit| {
-            // So late that many messages are in flight.
-            let late = Act::Wait(Duration::from_millis(50));
+            // Late enough for many messages to be in flight.
+            let late = Action::Wait(Duration::from_millis(50));
             match submit.number {
                 // Eight of ten, like a carrier whose customer sends too fast.
-                20..60 if submit.number % 5 != 0 => vec![late, Act::Refuse(0x58)],
-                _ => vec![late, Act::Answer],
+                20..60 if submit.number % 5 != 0 => vec![late, Action::Refuse(0x58)],
+                _ => vec![late, Action::Answer],
             }
         })
         .start();
@@ -94,13 +96,13 @@ async fn a_storm_of_throttling_slows_everything_and_loses_nothing() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(limited).await;
-    insist_on_all(&carrier, 1..=100).await;
-    let seen = smsc.seen();
+    submit_all_until_taken(&carrier, 1..=100).await;
+    let log = smsc.log();
     assert_eq!(
-        seen.taken, 132,
+        log.submit_count, 132,
         "a refused message is sent again, and no other"
     );
-    let pauses = seen
+    let pauses = log
         .submits
         .windows(2)
         .filter(|pair| pair[1].at - pair[0].at >= Duration::from_millis(200))

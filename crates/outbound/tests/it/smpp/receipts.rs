@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use domain::Outcome;
 use domain::delivery::receipt_match::NumberTail;
-use domain::delivery::{CarrierRef, Receipt as Stored};
+use domain::delivery::{CarrierRef, Receipt as StoredReceipt};
 use domain::{Code, Timestamp};
 use outbound::SmppSettings;
 use outbound::smpp::{BindMode, IdForm};
-use testkit::smsc::{Act, Answer, Ids, Receipt, ReceiptShape, Smsc};
+use testkit::smsc::{Action, Answer, IdFormat, Receipt, ReceiptShape, Smsc};
 
 use super::setup::{Sink, connected, queued, settings, start, submit, taken, until_up};
 
-fn stored(reference: &str, outcome: Outcome) -> Stored {
-    Stored {
+fn stored(reference: &str, outcome: Outcome) -> StoredReceipt {
+    StoredReceipt {
         of: CarrierRef {
             carrier: "alpha".to_owned(),
             reference: reference.to_owned(),
@@ -27,25 +27,25 @@ fn stored(reference: &str, outcome: Outcome) -> Stored {
 
 /// Waits for this many answers to receipts and returns their statuses.
 async fn answered(smsc: &Smsc, count: usize) -> Vec<u32> {
-    smsc.wait_until("receipts are answered", |seen| seen.answers.len() >= count)
+    smsc.wait_until("receipts are answered", |log| log.answers.len() >= count)
         .await;
-    let answers = smsc.seen().answers;
+    let answers = smsc.log().answers;
     answers.iter().map(|answer| answer.status).collect()
 }
 
 #[tokio::test]
-async fn a_receipt_finds_its_part_in_whatever_form_both_are() {
+async fn a_receipt_finds_its_part_in_every_combination_of_id_forms() {
     for (answers, receipts) in [
-        (Ids::Decimal, Ids::Decimal),
-        (Ids::Hex, Ids::Hex),
-        (Ids::Hex, Ids::Decimal),
-        (Ids::Decimal, Ids::Hex),
+        (IdFormat::Decimal, IdFormat::Decimal),
+        (IdFormat::Hex, IdFormat::Hex),
+        (IdFormat::Hex, IdFormat::Decimal),
+        (IdFormat::Decimal, IdFormat::Hex),
     ] {
         let form = |ids| match ids {
-            Ids::Decimal => IdForm::Decimal,
-            Ids::Hex => IdForm::Hex,
+            IdFormat::Decimal => IdForm::Decimal,
+            IdFormat::Hex => IdForm::Hex,
         };
-        let smsc = Smsc::builder().ids(answers).start();
+        let smsc = Smsc::builder().id_format(answers).start();
         let chosen = SmppSettings {
             answer_ids: form(answers),
             receipt_ids: form(receipts),
@@ -56,7 +56,7 @@ async fn a_receipt_finds_its_part_in_whatever_form_both_are() {
         assert_eq!(answer, taken(1_000_000), "{answers:?}");
         for shape in [ReceiptShape::Text, ReceiptShape::Tlvs, ReceiptShape::Both] {
             let receipt = Receipt::delivered(receipts.write(1_000_000)).shape(shape);
-            smsc.send(&receipt).expect("a link takes it");
+            smsc.send(&receipt).expect("a link accepts it");
         }
         let expected = vec![stored("1000000", Outcome::Delivered); 3];
         assert_eq!(sink.wait_for(3).await, expected, "{receipts:?}");
@@ -82,19 +82,19 @@ async fn failures_come_with_their_reason() {
 }
 
 #[tokio::test]
-async fn receipts_come_early_twice_elsewhere_and_for_what_was_refused() {
+async fn receipts_are_stored_when_early_duplicate_on_another_link_or_after_a_refusal() {
     let smsc = Smsc::builder()
         .on_submit(|submit| {
             let receipt = Receipt::delivered(submit.id().to_string());
             match submit.number {
-                0 => vec![Act::Receipt(receipt), Act::Answer],
+                0 => vec![Action::Receipt(receipt), Action::Answer],
                 1 => vec![
-                    Act::Answer,
-                    Act::Receipt(receipt.clone()),
-                    Act::Receipt(receipt),
+                    Action::Answer,
+                    Action::Receipt(receipt.clone()),
+                    Action::Receipt(receipt),
                 ],
-                2 => vec![Act::Answer, Act::ReceiptElsewhere(receipt)],
-                _ => vec![Act::Refuse(0x0B), Act::Receipt(receipt)],
+                2 => vec![Action::Answer, Action::ReceiptOnOtherConnection(receipt)],
+                _ => vec![Action::Refuse(0x0B), Action::Receipt(receipt)],
             }
         })
         .start();
@@ -115,11 +115,11 @@ async fn receipts_come_early_twice_elsewhere_and_for_what_was_refused() {
     references.sort();
     let expected = ["1000000", "1000001", "1000001", "1000002", "1000003"];
     assert_eq!(references, expected);
-    let seen = smsc.seen();
-    let connections = seen.answers.iter().map(|answer| answer.connection);
+    let log = smsc.log();
+    let connections = log.answers.iter().map(|answer| answer.connection);
     assert!(
         connections.clone().min() != connections.max(),
-        "each link answers what came by it"
+        "each link answers its own receipts"
     );
 }
 
@@ -131,17 +131,19 @@ async fn a_receipt_is_acknowledged_only_once_it_is_stored() {
     until_up(&carrier).await;
     let late = smsc
         .send(&Receipt::delivered("7"))
-        .expect("a link takes it");
+        .expect("a link accepts it");
     // This one is not stored, so its answer may come at once; it shows that the first receipt was read before.
-    let early = smsc.send(&Receipt::enroute("8")).expect("a link takes it");
+    let early = smsc
+        .send(&Receipt::enroute("8"))
+        .expect("a link accepts it");
     assert_eq!(answered(&smsc, 1).await, [0]);
-    assert_eq!(smsc.seen().answers[0].sequence, early);
+    assert_eq!(smsc.log().answers[0].sequence, early);
     assert!(sink.received().is_empty());
-    sink.go_on();
+    sink.resume();
     answered(&smsc, 2).await;
     let Answer {
         sequence, status, ..
-    } = smsc.seen().answers[1];
+    } = smsc.log().answers[1];
     assert_eq!((sequence, status), (late, 0));
     assert_eq!(sink.received(), [stored("7", Outcome::Delivered)]);
 }
@@ -168,7 +170,7 @@ async fn only_final_receipts_are_stored() {
         ("on its way", Receipt::enroute("7"), 0),
         ("intermediate", Receipt::delivered("7").esm_class(0x20), 0),
         (
-            "nameless",
+            "without an ID",
             Receipt::delivered("").shape(ReceiptShape::Text),
             0,
         ),
@@ -181,7 +183,7 @@ async fn only_final_receipts_are_stored() {
         ),
     ];
     for (count, (name, receipt, status)) in (1..).zip(cases) {
-        smsc.send(&receipt).expect("a link takes it");
+        smsc.send(&receipt).expect("a link accepts it");
         assert_eq!(answered(&smsc, count).await[count - 1], status, "{name}");
     }
     assert!(sink.received().is_empty());
@@ -224,7 +226,7 @@ async fn a_receipt_has_its_recipient_unless_that_is_switched_off() {
 }
 
 #[tokio::test]
-async fn text_after_a_receipt_does_not_harm_it() {
+async fn odd_tlvs_after_a_receipt_do_no_harm() {
     let smsc = Smsc::start();
     let (carrier, sink) = connected(settings(&smsc)).await;
     let cases: [(&str, &[u8]); 3] = [
@@ -241,11 +243,11 @@ async fn text_after_a_receipt_does_not_harm_it() {
 }
 
 #[tokio::test]
-async fn a_pair_gets_its_receipts_by_the_receiver() {
+async fn a_pair_gets_its_receipts_on_the_receiver_link() {
     let smsc = Smsc::builder()
         .on_submit(|submit| {
             let receipt = Receipt::delivered(submit.id().to_string());
-            vec![Act::Answer, Act::ReceiptElsewhere(receipt)]
+            vec![Action::Answer, Action::ReceiptOnOtherConnection(receipt)]
         })
         .start();
     let pair = SmppSettings {
@@ -255,12 +257,12 @@ async fn a_pair_gets_its_receipts_by_the_receiver() {
     let (carrier, sink): (_, Arc<Sink>) = connected(pair).await;
     submit(&carrier, &queued(1, "Hi")).await;
     let received = sink.wait_for(1).await;
-    let expected = Stored {
+    let expected = StoredReceipt {
         to: NumberTail::of_address("37120000001"),
         ..stored("1000000", Outcome::Delivered)
     };
     assert_eq!(received, [expected]);
     answered(&smsc, 1).await;
-    let seen = smsc.seen();
-    assert_ne!(seen.answers[0].connection, seen.submits[0].connection);
+    let log = smsc.log();
+    assert_ne!(log.answers[0].connection, log.submits[0].connection);
 }

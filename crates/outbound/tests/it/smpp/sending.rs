@@ -6,7 +6,7 @@ use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::{Channel, Code, Timestamp};
 use outbound::SmppSettings;
 use outbound::smpp::{IdForm, LongText};
-use testkit::smsc::{Act, Ids, Smsc, Submit};
+use testkit::smsc::{Action, IdFormat, Smsc, Submit};
 
 use super::setup::{connected, queued, settings, submit, taken};
 
@@ -37,7 +37,7 @@ fn expected_pdu(sequence: u32, part: u8, text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_greek_text_with_an_emoji_leaves_octet_by_octet() {
+async fn a_greek_text_with_an_emoji_has_the_expected_octets() {
     let smsc = Smsc::start();
     let (carrier, _) = connected(settings(&smsc)).await;
     let [first, second, third] = [
@@ -52,7 +52,7 @@ async fn a_greek_text_with_an_emoji_leaves_octet_by_octet() {
         answer,
         CarrierAnswer::Taken(ids.map(str::to_owned).to_vec())
     );
-    let octets: Vec<Vec<u8>> = smsc.seen().submits.into_iter().map(|s| s.octets).collect();
+    let octets: Vec<Vec<u8>> = smsc.log().submits.into_iter().map(|s| s.octets).collect();
     let expected = [
         expected_pdu(2, 1, &first),
         expected_pdu(3, 2, &second),
@@ -62,7 +62,7 @@ async fn a_greek_text_with_an_emoji_leaves_octet_by_octet() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_its_meaning() {
+async fn each_refusal_has_the_right_result() {
     let cases = [
         (0x01, CarrierAnswer::Refused(code(61))),
         (0x08, CarrierAnswer::NotNow(Code::SYSTEM_FAILURE)),
@@ -78,7 +78,7 @@ async fn a_refusal_has_its_meaning() {
     let smsc = Smsc::builder()
         .on_submit(move |submit| {
             let id: usize = submit.destination.2[4..].parse().expect("the ID");
-            vec![Act::Refuse(statuses[id - 1])]
+            vec![Action::Refuse(statuses[id - 1])]
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
@@ -91,7 +91,7 @@ async fn a_refusal_has_its_meaning() {
 
 #[tokio::test]
 async fn ids_are_normalised() {
-    let smsc = Smsc::builder().ids(Ids::Hex).start();
+    let smsc = Smsc::builder().id_format(IdFormat::Hex).start();
     let hex = SmppSettings {
         answer_ids: IdForm::Hex,
         ..settings(&smsc)
@@ -112,11 +112,11 @@ async fn ids_are_normalised() {
 
 #[tokio::test]
 async fn a_part_without_an_id_gets_a_unique_reference() {
-    let nameless = |submit: &Submit| {
+    let without_id = |submit: &Submit| {
         let header = [17, 0x8000_0004, 0, submit.sequence].map(u32::to_be_bytes);
-        vec![Act::Octets([header.as_flattened(), b"\0"].concat())]
+        vec![Action::Octets([header.as_flattened(), b"\0"].concat())]
     };
-    let smsc = Smsc::builder().on_submit(nameless).start();
+    let smsc = Smsc::builder().on_submit(without_id).start();
     let (carrier, _) = connected(settings(&smsc)).await;
     let answer = submit(&carrier, &queued(7, &"a".repeat(161))).await;
     let names = ["unnamed-7-1", "unnamed-7-2"];
@@ -136,7 +136,7 @@ async fn a_long_text_may_be_sent_whole_under_one_id() {
     let (carrier, _) = connected(payload).await;
     let text = "a".repeat(400);
     assert_eq!(submit(&carrier, &queued(1, &text)).await, taken(1_000_000));
-    let submits = smsc.seen().submits;
+    let submits = smsc.log().submits;
     assert_eq!(submits.len(), 1);
     assert_eq!(submits[0].tlv(0x0424), Some(text.as_bytes()));
     assert!(submits[0].short_message.is_empty());
@@ -155,8 +155,8 @@ async fn once_a_part_is_accepted_only_the_rest_is_retried() {
     for status in [0x58, 0x14, 0x08] {
         let smsc = Smsc::builder()
             .on_submit(move |submit| match submit.number {
-                1 | 2 => vec![Act::Refuse(status)],
-                _ => vec![Act::Answer],
+                1 | 2 => vec![Action::Refuse(status)],
+                _ => vec![Action::Answer],
             })
             .start();
         let (carrier, _) = connected(settings(&smsc)).await;
@@ -167,7 +167,7 @@ async fn once_a_part_is_accepted_only_the_rest_is_retried() {
             CarrierAnswer::Taken(ids.map(str::to_owned).to_vec())
         );
         assert_eq!(
-            part_numbers(&smsc.seen().submits),
+            part_numbers(&smsc.log().submits),
             [1, 2, 3, 2, 3],
             "{status:#X}"
         );
@@ -178,11 +178,11 @@ async fn once_a_part_is_accepted_only_the_rest_is_retried() {
 async fn the_rest_of_a_message_waits_for_a_new_link() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            0 => vec![Act::Answer, Act::HangUp],
-            _ => vec![Act::Answer],
+            0 => vec![Action::Answer, Action::HangUp],
+            _ => vec![Action::Answer],
         })
         .start();
-    // So slow that the loss is noticed before the second part's turn.
+    // Slow enough for the loss to be noticed before the second part is sent.
     let slow = SmppSettings {
         max_per_second: Some(4),
         ..settings(&smsc)
@@ -194,17 +194,17 @@ async fn the_rest_of_a_message_waits_for_a_new_link() {
         answer,
         CarrierAnswer::Taken(ids.map(str::to_owned).to_vec())
     );
-    let seen = smsc.seen();
-    assert_eq!(part_numbers(&seen.submits), [1, 2, 3]);
-    assert_eq!(seen.binds.len(), 2);
+    let log = smsc.log();
+    assert_eq!(part_numbers(&log.submits), [1, 2, 3]);
+    assert_eq!(log.binds.len(), 2);
 }
 
 #[tokio::test]
-async fn the_rest_of_a_message_is_not_tried_beyond_its_time() {
+async fn the_rest_of_a_message_is_not_tried_after_its_expiry() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            0 => vec![Act::Answer],
-            _ => vec![Act::Refuse(0x58)],
+            0 => vec![Action::Answer],
+            _ => vec![Action::Refuse(0x58)],
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
@@ -222,8 +222,8 @@ async fn the_rest_of_a_message_is_not_tried_beyond_its_time() {
 async fn once_a_part_is_accepted_no_other_carrier_is_used() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            0 => vec![Act::Answer],
-            _ => vec![Act::Refuse(0x4FF)],
+            0 => vec![Action::Answer],
+            _ => vec![Action::Refuse(0x4FF)],
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
@@ -233,21 +233,21 @@ async fn once_a_part_is_accepted_no_other_carrier_is_used() {
         code: Code::UNKNOWN,
     };
     assert_eq!(answer, partly);
-    assert_eq!(part_numbers(&smsc.seen().submits), [1, 2, 3]);
+    assert_eq!(part_numbers(&smsc.log().submits), [1, 2, 3]);
 }
 
 #[tokio::test]
 async fn parts_are_sent_concurrently_and_in_order() {
     // None is answered before all have arrived.
     let smsc = Smsc::builder()
-        .on_submit(|_| vec![Act::AfterSubmits(10), Act::Answer])
+        .on_submit(|_| vec![Action::WaitForSubmits(10), Action::Answer])
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
     let answer = submit(&carrier, &queued(1, &"a".repeat(1530))).await;
     let names = (1_000_000..1_000_010).map(|name: u64| name.to_string());
     assert_eq!(answer, CarrierAnswer::Taken(names.collect()));
     let expected: Vec<u8> = (1..=10).collect();
-    assert_eq!(part_numbers(&smsc.seen().submits), expected);
+    assert_eq!(part_numbers(&smsc.log().submits), expected);
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn more_parts_than_the_window_holds_leave_in_order() {
     let answer = submit(&carrier, &queued(1, &"a".repeat(1530))).await;
     assert!(matches!(answer, CarrierAnswer::Taken(parts) if parts.len() == 10));
     let expected: Vec<u8> = (1..=10).collect();
-    assert_eq!(part_numbers(&smsc.seen().submits), expected);
+    assert_eq!(part_numbers(&smsc.log().submits), expected);
 }
 
 #[tokio::test]
@@ -276,5 +276,5 @@ async fn only_sms_are_served() {
         let answer = submit(&carrier, &queued).await;
         assert_eq!(answer, CarrierAnswer::Declined(Code::NO_ROUTE));
     }
-    assert_eq!(smsc.seen().taken, 0);
+    assert_eq!(smsc.log().submit_count, 0);
 }

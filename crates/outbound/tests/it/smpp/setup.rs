@@ -11,7 +11,7 @@ use domain::message::text::measure;
 use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
 use outbound::{SmppCarrier, SmppSettings};
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 use testkit::smsc::Smsc;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -21,9 +21,9 @@ use tokio::time::{interval, timeout};
 const CHECK_EVERY: Duration = Duration::from_millis(5);
 
 /// A clock that does not move, so that PDUs are always the same.
-struct Standing;
+struct FixedClock;
 
-impl Clock for Standing {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         Timestamp::UNIX_EPOCH
     }
@@ -60,7 +60,7 @@ impl Sink {
         })
     }
 
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         self.permits.add_permits(1_000);
     }
 
@@ -72,8 +72,10 @@ impl Sink {
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Receipt> {
         let mut received = self.received.subscribe();
         let enough = received.wait_for(|receipts| receipts.len() >= count);
-        let in_time = timeout(PATIENCE, enough).await.expect("receipts in time");
-        in_time.expect("the sink lives").clone()
+        let in_time = timeout(TEST_TIMEOUT, enough)
+            .await
+            .expect("receipts in time");
+        in_time.expect("the sink is alive").clone()
     }
 }
 
@@ -81,10 +83,10 @@ impl Sink {
 impl ReceiptSink for Sink {
     async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError> {
         let _permit = self.permits.acquire().await.expect("never closed");
-        let less = |left: usize| left.checked_sub(1);
+        let decrement = |left: usize| left.checked_sub(1);
         let refused = self
             .refusals
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement);
         if refused.is_ok() {
             return Err(ReceiptError::Busy);
         }
@@ -92,8 +94,8 @@ impl ReceiptSink for Sink {
         Ok(true)
     }
 
-    async fn seen(&self, _: CarrierRef, _: Timestamp) -> Result<(), ReceiptError> {
-        panic!("SMPP tells nothing of that");
+    async fn mark_seen(&self, _: CarrierRef, _: Timestamp) -> Result<(), ReceiptError> {
+        panic!("an SMPP carrier never reports that a message was seen");
     }
 }
 
@@ -109,7 +111,7 @@ pub(crate) fn settings(smsc: &Smsc) -> SmppSettings {
 
 /// A carrier that may have all its binds, but is not connected yet.
 pub(crate) fn start(settings: SmppSettings, sink: &Arc<Sink>) -> Arc<SmppCarrier> {
-    let carrier = SmppCarrier::start(settings, sink.clone(), Arc::new(Standing));
+    let carrier = SmppCarrier::start(settings, sink.clone(), Arc::new(FixedClock));
     carrier.allow_binds(u16::MAX);
     carrier
 }
@@ -128,15 +130,15 @@ pub(crate) async fn until_up(carrier: &SmppCarrier) {
 }
 
 /// Waits until a condition holds.
-pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let looking = async {
-        let mut looks = interval(CHECK_EVERY);
-        while !is_so() {
-            looks.tick().await;
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let polling = async {
+        let mut ticks = interval(CHECK_EVERY);
+        while !condition() {
+            ticks.tick().await;
         }
     };
-    let in_time = timeout(PATIENCE, looking).await;
-    assert!(in_time.is_ok(), "waited in vain until {what}");
+    let in_time = timeout(TEST_TIMEOUT, polling).await;
+    assert!(in_time.is_ok(), "timed out waiting until {what}");
 }
 
 /// A message. Its ID is also the end of its recipient's number.
@@ -166,16 +168,16 @@ pub(crate) fn queued(id: u64, text: &str) -> QueuedMessage {
 
 /// Sends a message and waits for the result, within a deadline.
 pub(crate) async fn submit(carrier: &SmppCarrier, queued: &QueuedMessage) -> CarrierAnswer {
-    let answer = timeout(PATIENCE, carrier.submit(queued)).await;
+    let answer = timeout(TEST_TIMEOUT, carrier.submit(queued)).await;
     answer.expect("an answer in time")
 }
 
 /// Sends a message as often as necessary, like the engine, and returns how often that was.
-pub(crate) async fn insist(carrier: &SmppCarrier, queued: &QueuedMessage) -> usize {
+pub(crate) async fn submit_until_taken(carrier: &SmppCarrier, queued: &QueuedMessage) -> usize {
     let mut pauses = interval(CHECK_EVERY);
-    for tries in 1..2_000 {
+    for attempts in 1..2_000 {
         match submit(carrier, queued).await {
-            CarrierAnswer::Taken(_) => return tries,
+            CarrierAnswer::Taken(_) => return attempts,
             CarrierAnswer::NotNow(_) | CarrierAnswer::Unknown => pauses.tick().await,
             other => panic!("{:?} ended with {other:?}", queued.id),
         };
@@ -185,14 +187,17 @@ pub(crate) async fn insist(carrier: &SmppCarrier, queued: &QueuedMessage) -> usi
 
 /// Sends messages as often as necessary, as many at once as the carrier's window allows, and returns the number of
 /// attempts.
-pub(crate) async fn insist_on_all(carrier: &Arc<SmppCarrier>, ids: RangeInclusive<u64>) -> usize {
+pub(crate) async fn submit_all_until_taken(
+    carrier: &Arc<SmppCarrier>,
+    ids: RangeInclusive<u64>,
+) -> usize {
     let window = Arc::new(Semaphore::new(carrier.window()));
     let mut tasks = JoinSet::new();
     for id in ids {
         let (carrier, window) = (carrier.clone(), window.clone());
         tasks.spawn(async move {
             let _permit = window.acquire_owned().await.expect("never closed");
-            insist(&carrier, &queued(id, "Hi")).await
+            submit_until_taken(&carrier, &queued(id, "Hi")).await
         });
     }
     tasks.join_all().await.into_iter().sum()

@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::setup::{Sink, connected, eventually, queued, settings, start, submit, taken};
 use crate::tls::{Identity, acceptor, self_signed};
 
-/// A TLS proxy before an SMSC.
-async fn in_front_of(smsc: SocketAddr, identity: Identity) -> SocketAddr {
+/// Starts a TLS proxy in front of an SMSC and returns its address.
+async fn tls_proxy(smsc: SocketAddr, identity: Identity) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = listener.local_addr().expect("bound");
     let acceptor = acceptor(identity);
@@ -32,13 +32,13 @@ async fn in_front_of(smsc: SocketAddr, identity: Identity) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn an_smsc_that_proves_who_it_is_gets_messages() {
+async fn a_trusted_smsc_gets_messages() {
     let (smsc, identity) = (Smsc::start(), self_signed());
     let tls = SmppTls {
         authorities: vec![identity.certificate.clone()],
         ..SmppTls::default()
     };
-    let address = in_front_of(smsc.addr(), identity).await;
+    let address = tls_proxy(smsc.addr(), identity).await;
     let (carrier, _sink) = connected(SmppSettings {
         address: address.to_string(),
         tls: Some(tls),
@@ -59,22 +59,19 @@ async fn an_untrusted_smsc_gets_no_data() {
         authorities: vec![identity.certificate.clone()],
         ..SmppTls::default()
     };
-    let misnamed = SmppTls {
+    let wrong_name = SmppTls {
         server_name: Some("smsc.example".to_owned()),
         ..trusted
     };
-    let address = in_front_of(smsc.addr(), identity).await;
-    for (name, tls) in [
-        ("unknown", SmppTls::default()),
-        ("another's name", misnamed),
-    ] {
+    let address = tls_proxy(smsc.addr(), identity).await;
+    for (name, tls) in [("unknown", SmppTls::default()), ("wrong name", wrong_name)] {
         let settings = SmppSettings {
             address: address.to_string(),
             tls: Some(tls),
             ..settings(&smsc)
         };
         let carrier = start(settings, &Sink::new());
-        eventually("it says why", || {
+        eventually("the note says why", || {
             carrier
                 .state()
                 .note
@@ -84,5 +81,5 @@ async fn an_untrusted_smsc_gets_no_data() {
         assert_eq!(carrier.health(), Health::Down, "{name}");
         carrier.stop().await;
     }
-    assert_eq!(smsc.seen().binds.len(), 0, "no password was sent");
+    assert_eq!(smsc.log().binds.len(), 0, "no password was sent");
 }

@@ -8,32 +8,32 @@ use domain::{Channel, Code, MessageId, Outcome};
 use outbound::{Upstream, UpstreamReports};
 use testkit::receiver::Reply;
 
-use super::scene::{Scene, Still, id, queued, settings};
+use super::fixture::{FixedClock, Fixture, id, queued, settings};
 use crate::setup::now;
 
 const DELIVERED: &[u8] = br#"{"id":"10001","status":1,"error":0}"#;
 
 /// A carrier that has sent message 7, and the last part of its callback URL.
-async fn sent(channel: Channel) -> (Scene, Arc<UpstreamReports>, String) {
-    let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
+async fn sent(channel: Channel) -> (Fixture, Arc<UpstreamReports>, String) {
+    let fixture = Fixture::answering(Reply::answer(200, r#"["10001"]"#)).await;
     let reports = UpstreamReports::new();
-    reports.set(vec![scene.upstream.clone()]);
-    scene.submit(&queued(channel)).await;
-    scene.sink.know("10001");
-    let proof = last_proof(&scene);
-    (scene, reports, proof)
+    reports.set(vec![fixture.upstream.clone()]);
+    fixture.submit(&queued(channel)).await;
+    fixture.sink.add_known("10001");
+    let proof = last_proof(&fixture);
+    (fixture, reports, proof)
 }
 
 /// The last part of the callback URL that was sent last.
-fn last_proof(scene: &Scene) -> String {
-    let body = scene.posted().pop().expect("a request").json();
+fn last_proof(fixture: &Fixture) -> String {
+    let body = fixture.posted().pop().expect("a request").json();
     let address = body.get("dlrUrl").or(body.get("callBackUrl"));
     let address = address.and_then(|one| one.as_str()).expect("an address");
     let (_, proof) = address.rsplit_once('/').expect("a path");
     proof.to_owned()
 }
 
-fn of(reference: &str) -> CarrierRef {
+fn carrier_ref(reference: &str) -> CarrierRef {
     CarrierRef {
         carrier: "up".to_owned(),
         reference: reference.to_owned(),
@@ -42,7 +42,7 @@ fn of(reference: &str) -> CarrierRef {
 
 fn receipt(reference: &str, outcome: Outcome) -> Receipt {
     Receipt {
-        of: of(reference),
+        of: carrier_ref(reference),
         to: None,
         outcome,
         report: None,
@@ -52,7 +52,7 @@ fn receipt(reference: &str, outcome: Outcome) -> Receipt {
 
 #[tokio::test]
 async fn a_report_becomes_a_receipt() {
-    let (scene, reports, proof) = sent(Channel::Sms).await;
+    let (fixture, reports, proof) = sent(Channel::Sms).await;
     for (body, outcome) in [
         (DELIVERED, Some(Outcome::Delivered)),
         (
@@ -70,18 +70,18 @@ async fn a_report_becomes_a_receipt() {
             ReportResult::Yes
         );
         let expected: Vec<_> = outcome.map(|it| receipt("10001", it)).into_iter().collect();
-        assert_eq!(scene.sink.take_receipts(), expected);
+        assert_eq!(fixture.sink.take_receipts(), expected);
     }
-    assert_eq!(scene.sink.take_seen(), []);
+    assert_eq!(fixture.sink.take_seen(), []);
 }
 
 #[tokio::test]
-async fn only_the_address_that_was_made_for_the_message_counts() {
-    let (scene, reports, proof) = sent(Channel::Sms).await;
+async fn only_the_messages_own_callback_address_is_accepted() {
+    let (fixture, reports, proof) = sent(Channel::Sms).await;
     let mut other = queued(Channel::Sms);
     other.id = id(8);
-    scene.submit(&other).await;
-    let other_proof = last_proof(&scene);
+    fixture.submit(&other).await;
+    let other_proof = last_proof(&fixture);
     let forged = "0".repeat(32);
     let take = |carrier: &'static str, message: MessageId, proof: String| {
         let reports = reports.clone();
@@ -97,39 +97,39 @@ async fn only_the_address_that_was_made_for_the_message_counts() {
         let taken = take(carrier, message, proof.to_owned()).await;
         assert_eq!(taken, ReportResult::UnknownAddress, "{name}");
     }
-    assert_eq!(scene.sink.take_receipts(), []);
+    assert_eq!(fixture.sink.take_receipts(), []);
     assert_eq!(take("up", id(8), other_proof).await, ReportResult::Yes);
 }
 
 #[tokio::test]
 async fn malformed_reports_are_refused() {
-    let (scene, reports, proof) = sent(Channel::Sms).await;
+    let (fixture, reports, proof) = sent(Channel::Sms).await;
     for body in [&b"garbage"[..], b"", b"[]", b"{}", &[0xff, 0xfe]] {
         let taken = reports.take("up", id(7), &proof, body).await;
         assert!(matches!(taken, ReportResult::NotAReport(why) if why.ends_with('.')));
     }
-    assert_eq!(scene.sink.take_receipts(), []);
+    assert_eq!(fixture.sink.take_receipts(), []);
 }
 
 #[tokio::test]
-async fn what_was_seen_is_told() {
-    let (scene, reports, proof) = sent(Channel::Viber).await;
+async fn a_seen_report_is_stored() {
+    let (fixture, reports, proof) = sent(Channel::Viber).await;
     let seen = br#"{"id":"10001","status":3,"error":0}"#;
     assert_eq!(
         reports.take("up", id(7), &proof, seen).await,
         ReportResult::Yes
     );
     assert_eq!(
-        scene.sink.take_receipts(),
+        fixture.sink.take_receipts(),
         [receipt("10001", Outcome::Delivered)]
     );
-    assert_eq!(scene.sink.take_seen(), [of("10001")]);
+    assert_eq!(fixture.sink.take_seen(), [carrier_ref("10001")]);
 }
 
 #[tokio::test]
 async fn a_lookup_is_reported_under_our_own_id() {
-    let (scene, reports, proof) = sent(Channel::Hlr).await;
-    for (body, outcome, told) in [
+    let (fixture, reports, proof) = sent(Channel::Hlr).await;
+    for (body, outcome, report) in [
         (
             &br#"{"id":"10001","error":"0","imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#[..],
             Outcome::Delivered,
@@ -143,17 +143,17 @@ async fn a_lookup_is_reported_under_our_own_id() {
     ] {
         assert_eq!(reports.take("up", id(7), &proof, body).await, ReportResult::Yes);
         let expected = Receipt {
-            report: Some(told.to_owned()),
+            report: Some(report.to_owned()),
             ..receipt("10001", outcome)
         };
-        assert_eq!(scene.sink.take_receipts(), [expected]);
+        assert_eq!(fixture.sink.take_receipts(), [expected]);
     }
 }
 
 #[tokio::test]
 async fn a_message_with_our_own_reference_is_found() {
-    let (scene, reports, proof) = sent(Channel::Viber).await;
-    scene.sink.know("@7");
+    let (fixture, reports, proof) = sent(Channel::Viber).await;
+    fixture.sink.add_known("@7");
     let both = |theirs| {
         let delivered = Outcome::Delivered;
         [receipt(theirs, delivered), receipt("@7", delivered)]
@@ -163,42 +163,42 @@ async fn a_message_with_our_own_reference_is_found() {
         reports.take("up", id(7), &proof, delivered).await,
         ReportResult::Yes
     );
-    assert_eq!(scene.sink.take_receipts(), both("555"));
+    assert_eq!(fixture.sink.take_receipts(), both("555"));
     let seen = br#"{"id":"555","status":3}"#;
     assert_eq!(
         reports.take("up", id(7), &proof, seen).await,
         ReportResult::Yes
     );
-    assert_eq!(scene.sink.take_receipts(), both("555"));
-    assert_eq!(scene.sink.take_seen(), [of("@7")]);
+    assert_eq!(fixture.sink.take_receipts(), both("555"));
+    assert_eq!(fixture.sink.take_seen(), [carrier_ref("@7")]);
 }
 
 #[tokio::test]
 async fn reports_that_cannot_be_stored_are_requested_again() {
-    let (scene, reports, proof) = sent(Channel::Sms).await;
+    let (fixture, reports, proof) = sent(Channel::Sms).await;
     for error in [
         ReceiptError::Busy,
         ReceiptError::Stopping,
         ReceiptError::Store,
     ] {
-        *scene.sink.refuses.lock().expect("not poisoned") = Some(error);
+        *fixture.sink.error.lock().expect("not poisoned") = Some(error);
         let taken = reports.take("up", id(7), &proof, DELIVERED).await;
         assert_eq!(taken, ReportResult::NotNow, "{error:?}");
     }
-    *scene.sink.refuses.lock().expect("not poisoned") = None;
-    scene.upstream.stop().await;
+    *fixture.sink.error.lock().expect("not poisoned") = None;
+    fixture.upstream.stop().await;
     let taken = reports.take("up", id(7), &proof, DELIVERED).await;
     assert_eq!(taken, ReportResult::NotNow, "stopped");
-    assert_eq!(scene.sink.take_receipts(), []);
+    assert_eq!(fixture.sink.take_receipts(), []);
 }
 
 #[tokio::test]
 async fn a_new_token_still_accepts_reports_for_the_old_one() {
-    let (scene, reports, proof) = sent(Channel::Sms).await;
+    let (fixture, reports, proof) = sent(Channel::Sms).await;
     let with_token = |token: &str| {
-        let mut settings = settings(&scene.server.url("/api"));
+        let mut settings = settings(&fixture.server.url("/api"));
         token.clone_into(&mut settings.token);
-        Upstream::start(settings, scene.sink.clone(), Arc::new(Still))
+        Upstream::start(settings, fixture.sink.clone(), Arc::new(FixedClock))
     };
     for (token, taken) in [
         ("sb_second", ReportResult::Yes),

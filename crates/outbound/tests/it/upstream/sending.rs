@@ -8,9 +8,12 @@ use domain::delivery::CarrierAnswer;
 use domain::ports::{Carrier as _, Health};
 use domain::{Channel, Code};
 use outbound::Upstream;
-use testkit::receiver::{Received, Reply};
+use testkit::receiver::{ReceivedRequest, Reply};
 
-use super::scene::{Memory, Scene, Still, TOKEN, again, by_path, id, queued, settings, wait_for};
+use super::fixture::{
+    FixedClock, Fixture, RecordingSink, TOKEN, id, queued, second_attempt, settings, wait_for,
+    with_healthy_probes,
+};
 
 fn taken(names: &[&str]) -> CarrierAnswer {
     CarrierAnswer::Taken(names.iter().map(ToString::to_string).collect())
@@ -24,21 +27,21 @@ fn with_header(status: u16, header: &str, body: &str) -> Reply {
     ))
 }
 
-fn key(request: &Received) -> &str {
+fn key(request: &ReceivedRequest) -> &str {
     request.header("idempotency-key").expect("a key")
 }
 
 #[tokio::test]
 async fn messages_of_every_channel_are_sent() {
-    let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
+    let fixture = Fixture::answering(Reply::answer(200, r#"["10001"]"#)).await;
     for (channel, path, field) in [
         (Channel::Sms, "/api/sms", "dlrUrl"),
         (Channel::Viber, "/api/viber", "dlrUrl"),
         (Channel::Hlr, "/api/hlr", "callBackUrl"),
     ] {
-        let submitted = scene.submit(&queued(channel)).await;
+        let submitted = fixture.submit(&queued(channel)).await;
         assert_eq!(submitted, taken(&["10001"]), "{channel}");
-        let request = scene.posted().pop().expect("a request");
+        let request = fixture.posted().pop().expect("a request");
         assert_eq!(request.path, path);
         assert_eq!(request.header("x-service-token"), Some(TOKEN));
         assert_eq!(request.header("content-type"), Some("application/json"));
@@ -50,17 +53,17 @@ async fn messages_of_every_channel_are_sent() {
         assert!(report.starts_with(start), "{report}");
         assert!(!request.text().contains(TOKEN));
     }
-    assert_eq!(scene.upstream.health(), Health::Up);
-    let state = scene.upstream.state();
+    assert_eq!(fixture.upstream.health(), Health::Up);
+    let state = fixture.upstream.state();
     assert_eq!((state.links_up, state.links, state.note), (0, 0, None));
 }
 
 #[tokio::test]
-async fn each_answer_decides_over_the_message() {
+async fn each_answer_has_its_effect_on_the_message_and_the_carrier() {
     let message = |text: &str| format!(r#"{{"message":"{text}"}}"#);
     for (name, reply, submitted, health, note) in [
         (
-            "one name for each part",
+            "one reference for each part",
             Reply::answer(200, r#"["1","2","3"]"#),
             taken(&["1", "2", "3"]),
             Health::Up,
@@ -95,7 +98,7 @@ async fn each_answer_decides_over_the_message() {
             Some("the upstream answers 404"),
         ),
         (
-            "409 at the first try",
+            "409 at the first attempt",
             Reply::answer(409, message("Conflict.")),
             CarrierAnswer::Declined(Code::NO_ROUTE),
             Health::Up,
@@ -109,24 +112,24 @@ async fn each_answer_decides_over_the_message() {
             Some("the upstream asks for a pause of 120 s"),
         ),
     ] {
-        let scene = Scene::answering(reply).await;
+        let fixture = Fixture::answering(reply).await;
         assert_eq!(
-            scene.submit(&queued(Channel::Sms)).await,
+            fixture.submit(&queued(Channel::Sms)).await,
             submitted,
             "{name}"
         );
-        let state = scene.upstream.state();
+        let state = fixture.upstream.state();
         assert_eq!(
             (state.health, state.note.as_deref()),
             (health, note),
             "{name}"
         );
-        assert_eq!(scene.upstream.health(), health, "{name}");
+        assert_eq!(fixture.upstream.health(), health, "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_failure_alone_does_not_take_it_down() {
+async fn a_single_failure_does_not_take_the_upstream_down() {
     for (name, reply) in [
         ("500", Reply::answer(500, r#"{"message":"Failed."}"#)),
         ("501", Reply::answer(501, "")),
@@ -139,31 +142,31 @@ async fn a_failure_alone_does_not_take_it_down() {
         ("not HTTP", Reply::raw("hello\r\n\r\n").then_close()),
         ("no answer", Reply::close()),
     ] {
-        let scene = Scene::answering(reply).await;
+        let fixture = Fixture::answering(reply).await;
         for health in [Health::Up, Health::Up, Health::Down] {
-            let submitted = scene.submit(&queued(Channel::Sms)).await;
+            let submitted = fixture.submit(&queued(Channel::Sms)).await;
             assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN), "{name}");
-            assert_eq!(scene.upstream.health(), health, "{name}");
+            assert_eq!(fixture.upstream.health(), health, "{name}");
         }
-        assert!(scene.note().is_some(), "{name}");
+        assert!(fixture.note().is_some(), "{name}");
     }
 }
 
 #[tokio::test]
-async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
+async fn an_attempt_whose_answer_was_lost_is_repeated_under_the_same_key() {
     // Accepts the message and closes the connection within its answer; then it knows the key.
-    let tries = AtomicUsize::new(0);
-    let scene = Scene::start(by_path(move |_| {
-        match tries.fetch_add(1, Ordering::Relaxed) {
+    let attempts = AtomicUsize::new(0);
+    let fixture = Fixture::start(with_healthy_probes(move |_| {
+        match attempts.fetch_add(1, Ordering::Relaxed) {
             0 => Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n[").then_close(),
             _ => Reply::answer(200, r#"["10001"]"#),
         }
     }))
     .await;
-    let first = scene.submit(&queued(Channel::Sms)).await;
+    let first = fixture.submit(&queued(Channel::Sms)).await;
     assert_eq!(first, CarrierAnswer::NotNow(Code::LINK_DOWN));
-    assert_eq!(scene.submit(&again()).await, taken(&["10001"]));
-    let posted = scene.posted();
+    assert_eq!(fixture.submit(&second_attempt()).await, taken(&["10001"]));
+    let posted = fixture.posted();
     assert_eq!(posted.len(), 2);
     assert_eq!(key(&posted[0]), key(&posted[1]));
     assert_eq!(posted[0].text(), posted[1].text());
@@ -172,37 +175,40 @@ async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_costs_no_attempt() {
     // Closes at the second message of each connection.
-    let scene = Scene::start(by_path(|request| match request.number {
+    let fixture = Fixture::start(with_healthy_probes(|request| match request.number {
         0 => Reply::answer(200, r#"["10001"]"#),
         _ => Reply::close(),
     }))
     .await;
     for _ in 0..5 {
-        assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
+        assert_eq!(
+            fixture.submit(&queued(Channel::Sms)).await,
+            taken(&["10001"])
+        );
     }
-    assert!(scene.posted().len() > 5, "at least one was asked again");
+    assert!(fixture.posted().len() > 5, "at least one was sent again");
 }
 
 #[tokio::test]
 async fn a_repetition_that_conflicts_was_accepted_before() {
-    let scene = Scene::answering(Reply::answer(409, "{}")).await;
-    assert_eq!(scene.submit(&again()).await, taken(&["@7"]));
-    assert_eq!(scene.upstream.health(), Health::Up);
+    let fixture = Fixture::answering(Reply::answer(409, "{}")).await;
+    assert_eq!(fixture.submit(&second_attempt()).await, taken(&["@7"]));
+    assert_eq!(fixture.upstream.health(), Health::Up);
 }
 
 #[tokio::test]
 async fn a_hanging_upstream_times_out() {
     let limit = Duration::from_millis(200);
-    let script = by_path(|_| Reply::hang());
-    let scene = Scene::with(script, |settings| settings.timeout = limit).await;
-    for tries in 1..=3 {
+    let script = with_healthy_probes(|_| Reply::hang());
+    let fixture = Fixture::with(script, |settings| settings.timeout = limit).await;
+    for attempt in 1..=3 {
         let started = Instant::now();
-        let submitted = scene.submit(&queued(Channel::Sms)).await;
+        let submitted = fixture.submit(&queued(Channel::Sms)).await;
         assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
-        assert!(started.elapsed() >= limit, "try {tries}");
+        assert!(started.elapsed() >= limit, "attempt {attempt}");
     }
-    assert_eq!(scene.upstream.health(), Health::Down);
-    let note = scene.note();
+    assert_eq!(fixture.upstream.health(), Health::Down);
+    let note = fixture.note();
     assert_eq!(
         note.as_deref(),
         Some("the upstream did not answer within 200 ms")
@@ -212,28 +218,34 @@ async fn a_hanging_upstream_times_out() {
 #[tokio::test]
 async fn a_failing_upstream_is_not_used_until_it_is_back() {
     let works = Arc::new(AtomicBool::new(true));
-    let scene = {
+    let fixture = {
         let works = works.clone();
-        Scene::start(move |request| match request.method {
+        Fixture::start(move |request| match request.method {
             _ if !works.load(Ordering::Relaxed) => Reply::answer(503, ""),
             "GET" => Reply::answer(404, ""),
             _ => Reply::answer(200, r#"["10001"]"#),
         })
         .await
     };
-    assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
+    assert_eq!(
+        fixture.submit(&queued(Channel::Sms)).await,
+        taken(&["10001"])
+    );
     works.store(false, Ordering::Relaxed);
     for _ in 0..5 {
-        let submitted = scene.submit(&queued(Channel::Sms)).await;
+        let submitted = fixture.submit(&queued(Channel::Sms)).await;
         assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
     }
-    assert_eq!(scene.upstream.health(), Health::Down);
-    assert_eq!(scene.note().as_deref(), Some("the upstream answers 503"));
-    assert_eq!(scene.posted().len(), 4, "the last two were not even asked");
+    assert_eq!(fixture.upstream.health(), Health::Down);
+    assert_eq!(fixture.note().as_deref(), Some("the upstream answers 503"));
+    assert_eq!(fixture.posted().len(), 4, "the last two were not sent");
 
     works.store(true, Ordering::Relaxed);
-    scene.wait_for_health(Health::Up).await;
-    assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
+    fixture.wait_for_health(Health::Up).await;
+    assert_eq!(
+        fixture.submit(&queued(Channel::Sms)).await,
+        taken(&["10001"])
+    );
 }
 
 #[tokio::test]
@@ -243,7 +255,11 @@ async fn an_unreachable_upstream_is_down_from_the_start() {
     let address = free.local_addr().expect("bound");
     drop(free);
     let settings = settings(&format!("http://{address}"));
-    let upstream = Upstream::start(settings, Arc::new(Memory::default()), Arc::new(Still));
+    let upstream = Upstream::start(
+        settings,
+        Arc::new(RecordingSink::default()),
+        Arc::new(FixedClock),
+    );
     wait_for("down", || upstream.health() == Health::Down).await;
     let note = upstream.state().note;
     assert_eq!(
@@ -257,9 +273,9 @@ async fn an_unreachable_upstream_is_down_from_the_start() {
 #[tokio::test]
 async fn a_wrong_token_shows_before_the_first_message() {
     let is_known = Arc::new(AtomicBool::new(false));
-    let scene = {
+    let fixture = {
         let is_known = is_known.clone();
-        Scene::start(move |request| match request.path {
+        Fixture::start(move |request| match request.path {
             "/api/health/ready" => Reply::answer(200, "ready\n"),
             _ if !is_known.load(Ordering::Relaxed) => Reply::answer(401, ""),
             "/api/token" => Reply::answer(200, "{}"),
@@ -267,55 +283,58 @@ async fn a_wrong_token_shows_before_the_first_message() {
         })
         .await
     };
-    scene.wait_for_health(Health::Down).await;
-    let note = scene.note().expect("a reason");
+    fixture.wait_for_health(Health::Down).await;
+    let note = fixture.note().expect("a reason");
     assert_eq!(note, "the upstream refuses the token; check carrier.token");
     assert!(!note.contains(TOKEN));
     is_known.store(true, Ordering::Relaxed);
-    scene.wait_for_health(Health::Up).await;
-    assert_eq!(scene.note(), None);
-    assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
+    fixture.wait_for_health(Health::Up).await;
+    assert_eq!(fixture.note(), None);
+    assert_eq!(
+        fixture.submit(&queued(Channel::Sms)).await,
+        taken(&["10001"])
+    );
 }
 
 #[tokio::test]
 async fn messages_wait_for_a_short_pause_and_go_elsewhere_for_a_long_one() {
-    for (seconds, second, asked) in [
+    for (seconds, second, posts) in [
         ("60", CarrierAnswer::NotNow(Code::THROTTLED), 1),
         ("1", taken(&["10001"]), 2),
     ] {
-        let tries = AtomicUsize::new(0);
+        let attempts = AtomicUsize::new(0);
         let pause = format!("retry-after: {seconds}");
-        let scene = Scene::start(by_path(move |_| {
-            match tries.fetch_add(1, Ordering::Relaxed) {
+        let fixture = Fixture::start(with_healthy_probes(move |_| {
+            match attempts.fetch_add(1, Ordering::Relaxed) {
                 0 => with_header(429, &pause, ""),
                 _ => Reply::answer(200, r#"["10001"]"#),
             }
         }))
         .await;
         let started = Instant::now();
-        let first = scene.submit(&queued(Channel::Sms)).await;
+        let first = fixture.submit(&queued(Channel::Sms)).await;
         assert_eq!(first, CarrierAnswer::NotNow(Code::THROTTLED));
-        assert_eq!(scene.upstream.health(), Health::Strained);
+        assert_eq!(fixture.upstream.health(), Health::Strained);
         assert_eq!(
-            scene.submit(&queued(Channel::Sms)).await,
+            fixture.submit(&queued(Channel::Sms)).await,
             second,
             "{seconds} s"
         );
-        assert_eq!(scene.posted().len(), asked, "{seconds} s");
-        let is_waited_for = started.elapsed() >= Duration::from_millis(900);
-        assert_eq!(is_waited_for, asked == 2, "{seconds} s");
+        assert_eq!(fixture.posted().len(), posts, "{seconds} s");
+        let has_waited = started.elapsed() >= Duration::from_millis(900);
+        assert_eq!(has_waited, posts == 2, "{seconds} s");
     }
 }
 
 #[tokio::test]
-async fn no_more_goes_out_than_was_agreed() {
-    let script = by_path(|_| Reply::answer(200, r#"["10001"]"#));
-    let scene = Scene::with(script, |settings| settings.max_per_second = Some(20)).await;
+async fn the_agreed_rate_is_not_exceeded() {
+    let script = with_healthy_probes(|_| Reply::answer(200, r#"["10001"]"#));
+    let fixture = Fixture::with(script, |settings| settings.max_per_second = Some(20)).await;
     let started = Instant::now();
     let mut queued = queued(Channel::Sms);
     queued.shape.parts = 2;
     for _ in 0..4 {
-        assert_eq!(scene.submit(&queued).await, taken(&["10001"]));
+        assert_eq!(fixture.submit(&queued).await, taken(&["10001"]));
     }
     // Three further messages of two parts each, at 50 ms a part.
     assert!(started.elapsed() >= Duration::from_millis(300));
@@ -323,36 +342,36 @@ async fn no_more_goes_out_than_was_agreed() {
 
 #[tokio::test]
 async fn a_message_that_expires_while_waiting_is_not_sent() {
-    let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
+    let fixture = Fixture::answering(Reply::answer(200, r#"["10001"]"#)).await;
     let mut queued = queued(Channel::Sms);
     queued.expires_at = crate::setup::now();
-    let submitted = scene.submit(&queued).await;
+    let submitted = fixture.submit(&queued).await;
     assert_eq!(submitted, CarrierAnswer::NotNow(Code::THROTTLED));
-    assert!(scene.posted().is_empty());
+    assert!(fixture.posted().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_are_kept_up_to_the_window() {
-    let scene = Arc::new(Scene::answering(Reply::answer(200, r#"["10001"]"#)).await);
+    let fixture = Arc::new(Fixture::answering(Reply::answer(200, r#"["10001"]"#)).await);
     let mut tasks = tokio::task::JoinSet::new();
     for task in 1..=8 {
-        let scene = scene.clone();
+        let fixture = fixture.clone();
         tasks.spawn(async move {
             for round in 0..20 {
                 let mut queued = queued(Channel::Sms);
                 queued.id = id(task * 100 + round);
-                assert_eq!(scene.submit(&queued).await, taken(&["10001"]));
+                assert_eq!(fixture.submit(&queued).await, taken(&["10001"]));
             }
         });
     }
     tasks.join_all().await;
-    let posted = scene.posted();
+    let posted = fixture.posted();
     assert_eq!(posted.len(), 160);
     let keys: std::collections::HashSet<_> = posted.iter().map(key).collect();
     assert_eq!(keys.len(), 160);
     let mut peers: Vec<_> = posted.iter().map(|one| one.peer).collect();
     peers.sort_unstable();
     peers.dedup();
-    // A connection that is returned too late for the next message causes another one.
+    // If a connection is not back in the pool for the next message, another one is opened.
     assert!(peers.len() <= 16, "{} connections", peers.len());
 }

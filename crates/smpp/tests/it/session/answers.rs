@@ -6,12 +6,12 @@ use futures_util::future::join_all;
 use smpp::{Body, EndReason, MessageResp, Pdu, SessionOptions, Status, SubmitError, Tlvs, tag};
 
 use crate::notation::octets;
-use crate::peer::{bound, message, options, soon, until};
+use crate::peer::{bound, in_time, message, options, until};
 
 const SHORT: Duration = Duration::from_millis(100);
 
 #[tokio::test]
-async fn come_in_any_order() {
+async fn answers_may_come_in_any_order() {
     let (session, mut peer) = bound(options()).await;
     let messages = ["a", "b", "c", "d"].map(message);
     let answers = join_all(messages.iter().map(|message| session.submit(message)));
@@ -34,7 +34,7 @@ async fn come_in_any_order() {
 }
 
 #[tokio::test]
-async fn of_all_shapes_are_understood() {
+async fn answers_of_every_form_are_understood() {
     let (session, mut peer) = bound(options()).await;
     let mut with_reason = Tlvs::new();
     with_reason.push_c_string(tag::ADDITIONAL_STATUS_INFO_TEXT, b"no credit");
@@ -94,7 +94,7 @@ async fn of_all_shapes_are_understood() {
 }
 
 #[tokio::test]
-async fn that_nobody_asked_for_are_ignored() {
+async fn unexpected_answers_are_ignored() {
     let (session, mut peer) = bound(options()).await;
     let text = message("a");
     let script = async {
@@ -115,7 +115,7 @@ async fn that_nobody_asked_for_are_ignored() {
 }
 
 #[tokio::test]
-async fn that_never_come_are_unknown_and_the_link_is_asked() {
+async fn a_missing_answer_is_unknown_and_the_link_is_probed() {
     let options = SessionOptions {
         window: 1,
         response_timeout: SHORT,
@@ -128,13 +128,13 @@ async fn that_never_come_are_unknown_and_the_link_is_asked() {
         let (late, text) = peer.take_message().await;
         assert_eq!(text, "first");
         // The second message waits for the window until the first gives up.
-        let asked = peer.pdu().await;
-        let (ask, second) = if asked.body == Body::EnquireLink {
-            (asked.sequence, peer.take_message().await.0)
+        let next = peer.pdu().await;
+        let (probe, second) = if next.body == Body::EnquireLink {
+            (next.sequence, peer.take_message().await.0)
         } else {
-            (peer.expect(Body::EnquireLink).await, asked.sequence)
+            (peer.expect(Body::EnquireLink).await, next.sequence)
         };
-        peer.send(Pdu::new(ask, Body::EnquireLinkResp)).await;
+        peer.send(Pdu::new(probe, Body::EnquireLinkResp)).await;
         peer.answer(late, "late").await;
         peer.answer(second, "second").await;
     };
@@ -146,7 +146,7 @@ async fn that_never_come_are_unknown_and_the_link_is_asked() {
 }
 
 #[tokio::test]
-async fn that_come_late_count_while_the_link_is_alive() {
+async fn late_answers_count_while_the_link_is_alive() {
     let options = SessionOptions {
         window: 1,
         response_timeout: SHORT,
@@ -170,7 +170,7 @@ async fn that_come_late_count_while_the_link_is_alive() {
 }
 
 #[tokio::test]
-async fn that_never_come_from_a_dead_link_end_it() {
+async fn a_missing_answer_on_a_dead_link_ends_the_session() {
     let options = SessionOptions {
         response_timeout: SHORT,
         ..options()
@@ -179,12 +179,12 @@ async fn that_never_come_from_a_dead_link_end_it() {
     let text = message("a");
     let (answer, _) = tokio::join!(session.submit(&text), peer.take_message());
     assert_eq!(answer, Err(SubmitError::Unknown));
-    assert_eq!(soon(session.closed()).await, EndReason::NotAnswering);
+    assert_eq!(in_time(session.closed()).await, EndReason::NotAnswering);
     assert_eq!(session.submit(&text).await, Err(SubmitError::NotSent));
 }
 
 #[tokio::test]
-async fn are_unknown_when_the_link_dies() {
+async fn missing_answers_are_unknown_when_the_link_dies() {
     let (session, mut peer) = bound(options()).await;
     let messages = ["a", "b"].map(message);
     let answers = join_all(messages.iter().map(|message| session.submit(message)));
@@ -201,12 +201,12 @@ async fn are_unknown_when_the_link_dies() {
     let [first, second] = answers.try_into().expect("two");
     assert_eq!(first.expect("answered").message_id.as_ref(), b"whole");
     assert_eq!(second, Err(SubmitError::Unknown));
-    assert_eq!(soon(session.closed()).await, EndReason::ClosedByPeer);
+    assert_eq!(in_time(session.closed()).await, EndReason::ClosedByPeer);
     assert!(!session.is_open());
 }
 
 #[tokio::test]
-async fn to_an_abandoned_message_free_the_window() {
+async fn the_answer_to_an_abandoned_message_frees_the_window() {
     let options = SessionOptions {
         window: 1,
         ..options()

@@ -10,10 +10,10 @@ use smpp::{
 use tokio::net::TcpStream;
 
 use crate::notation::octets;
-use crate::peer::{GatedHandler, Peer, Smsc, message, options, soon};
+use crate::peer::{GatedHandler, Peer, Smsc, in_time, message, options};
 
 /// Connects while `script` plays the SMSC.
-async fn connecting<F>(
+async fn connect_with_script<F>(
     options: SessionOptions,
     script: impl FnOnce(Peer<TcpStream>) -> F,
 ) -> (Result<Session, ConnectError>, F::Output)
@@ -30,7 +30,7 @@ where
 }
 
 #[tokio::test]
-async fn says_who_binds_and_keeps_what_the_smsc_says() {
+async fn a_bind_sends_its_options_and_keeps_the_answer() {
     for kind in [
         BindKind::Transmitter,
         BindKind::Receiver,
@@ -44,7 +44,7 @@ async fn says_who_binds_and_keeps_what_the_smsc_says() {
             first_sequence: 77,
             ..options()
         };
-        let (session, (peer, bind)) = connecting(options, async |mut peer| {
+        let (session, (peer, bind)) = connect_with_script(options, async |mut peer| {
             let Pdu { sequence, body, .. } = peer.pdu().await;
             let Body::Bind(found, bind) = body else {
                 panic!("{body:?}");
@@ -100,7 +100,7 @@ async fn a_refused_bind_says_why() {
             Status::ESME_RBINDFAIL,
         ),
     ] {
-        let (session, ()) = connecting(options(), async |mut peer| {
+        let (session, ()) = connect_with_script(options(), async |mut peer| {
             let sequence = peer.pdu().await.sequence;
             peer.send(Pdu::with_status(status, sequence, body)).await;
             peer.expect_closed().await;
@@ -115,7 +115,7 @@ async fn a_refused_bind_says_why() {
 
 #[tokio::test]
 async fn other_pdus_before_the_answer_do_no_harm() {
-    let (session, mut peer) = connecting(options(), async |mut peer| {
+    let (session, mut peer) = connect_with_script(options(), async |mut peer| {
         let bind = peer.pdu().await;
         // An enquiry, an unknown command and an unreadable message.
         peer.send(Pdu::new(5, Body::EnquireLink)).await;
@@ -140,7 +140,7 @@ async fn other_pdus_before_the_answer_do_no_harm() {
 
 #[tokio::test]
 async fn a_message_right_behind_the_answer_is_handled() {
-    let (session, mut peer) = connecting(options(), async |mut peer| {
+    let (session, mut peer) = connect_with_script(options(), async |mut peer| {
         let sequence = peer.pdu().await.sequence;
         let mut both = bytes::BytesMut::new();
         let resp = Body::BindResp(BindKind::Transceiver, BindResp::default());
@@ -152,7 +152,7 @@ async fn a_message_right_behind_the_answer_is_handled() {
     })
     .await;
     let _session = session.expect("bound");
-    peer.expect_taken(9, Status::OK).await;
+    peer.expect_delivery_answer(9, Status::OK).await;
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn failures_to_answer_are_distinguished() {
         bind_timeout: Duration::from_millis(50),
         ..options()
     };
-    let (silent, peer) = connecting(short, async |mut peer| {
+    let (silent, peer) = connect_with_script(short, async |mut peer| {
         peer.pdu().await;
         peer
     })
@@ -172,13 +172,13 @@ async fn failures_to_answer_are_distinguished() {
     );
     drop(peer);
 
-    let (gone, ()) = connecting(options(), async |mut peer| {
+    let (gone, ()) = connect_with_script(options(), async |mut peer| {
         peer.pdu().await;
     })
     .await;
     assert!(matches!(gone, Err(ConnectError::Closed)), "{gone:?}");
 
-    let (other, _peer) = connecting(options(), async |mut peer| {
+    let (other, _peer) = connect_with_script(options(), async |mut peer| {
         peer.pdu().await;
         peer.octets(b"HTTP/1.1 400 Bad Request\r\n").await;
         peer
@@ -188,17 +188,17 @@ async fn failures_to_answer_are_distinguished() {
 }
 
 #[tokio::test]
-async fn an_absent_receiver_is_not_a_refusal() {
+async fn a_failure_to_connect_is_not_a_refusal() {
     let smsc = Smsc::open().await;
     let address = smsc.address();
     drop(smsc);
     let incoming = Arc::new(GatedHandler::default());
-    let dead = soon(Session::connect(&address, options(), incoming.clone())).await;
+    let dead = in_time(Session::connect(&address, options(), incoming.clone())).await;
     assert!(
         matches!(dead, Err(ConnectError::Connect { .. })),
         "{dead:?}"
     );
-    let unknown = soon(Session::connect(
+    let unknown = in_time(Session::connect(
         "no port here",
         options(),
         incoming.clone(),
@@ -212,7 +212,7 @@ async fn an_absent_receiver_is_not_a_refusal() {
         source: Some("::1".parse().expect("an address")),
         ..options()
     };
-    let source = soon(Session::connect(&address, other_family, incoming)).await;
+    let source = in_time(Session::connect(&address, other_family, incoming)).await;
     assert!(
         matches!(source, Err(ConnectError::Connect { .. })),
         "{source:?}"
@@ -220,7 +220,7 @@ async fn an_absent_receiver_is_not_a_refusal() {
 }
 
 #[tokio::test]
-async fn dials_from_the_address_it_is_told() {
+async fn connects_from_the_configured_source_address() {
     let smsc = Smsc::open().await;
     let address = smsc.address();
     let options = SessionOptions {
@@ -246,6 +246,7 @@ async fn a_system_id_that_does_not_fit_is_not_sent() {
         system_id: "a\0b".into(),
         ..options()
     };
-    let (session, ()) = connecting(options, async |mut peer| peer.expect_closed().await).await;
+    let (session, ()) =
+        connect_with_script(options, async |mut peer| peer.expect_closed().await).await;
     assert!(matches!(session, Err(ConnectError::Encode(_))));
 }

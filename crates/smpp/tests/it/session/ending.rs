@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use smpp::{Body, EndReason, Pdu, SessionOptions, Status, SubmitError};
 
-use crate::peer::{GatedHandler, bound, bound_with, message, options, soon, until};
+use crate::peer::{GatedHandler, bound, bound_with, in_time, message, options, until};
 
 #[tokio::test]
 async fn unbinding_waits_for_a_full_window() {
@@ -21,7 +21,7 @@ async fn unbinding_waits_for_a_full_window() {
             let session = session.clone();
             async move { session.unbind().await }
         });
-        until("it takes no more", || !session.is_open()).await;
+        until("it accepts no more messages", || !session.is_open()).await;
         assert_eq!(
             session.submit(&message("too late")).await,
             Err(SubmitError::NotSent)
@@ -32,7 +32,7 @@ async fn unbinding_waits_for_a_full_window() {
         let sequence = peer.expect(Body::Unbind).await;
         peer.send(Pdu::new(sequence, Body::UnbindResp)).await;
         peer.expect_closed().await;
-        soon(unbinding).await.expect("unbound");
+        in_time(unbinding).await.expect("unbound");
     };
     let (answers, ()) = tokio::join!(answers, script);
     let (in_window, waiting) = answers.split_at(4);
@@ -62,7 +62,7 @@ async fn unbinding_ends_without_an_answer_too() {
             peer.expect(Body::Unbind).await;
             (!closes).then_some(peer)
         };
-        let ((), _peer) = tokio::join!(soon(session.unbind()), script);
+        let ((), _peer) = tokio::join!(in_time(session.unbind()), script);
         assert_eq!(
             session.closed().await,
             EndReason::Unbound,
@@ -73,21 +73,21 @@ async fn unbinding_ends_without_an_answer_too() {
 
 #[tokio::test]
 async fn an_smsc_that_unbinds_gets_its_answers_first() {
-    let taking = GatedHandler::closed();
-    let (session, mut peer) = bound_with(options(), taking.clone()).await;
-    peer.bring(8, "slow").await;
-    until("it is being handled", || taking.begun() == 1).await;
+    let handler = GatedHandler::closed();
+    let (session, mut peer) = bound_with(options(), handler.clone()).await;
+    peer.deliver(8, "slow").await;
+    until("it is being handled", || handler.started() == 1).await;
     let text = message("under way");
     let script = async {
         let (under_way, _) = peer.take_message().await;
         peer.send(Pdu::new(9, Body::Unbind)).await;
-        until("it takes no more", || !session.is_open()).await;
+        until("it accepts no more messages", || !session.is_open()).await;
         assert_eq!(
             session.submit(&message("too late")).await,
             Err(SubmitError::NotSent)
         );
-        taking.let_through(1);
-        peer.expect_taken(8, Status::OK).await;
+        handler.let_through(1);
+        peer.expect_delivery_answer(8, Status::OK).await;
         assert_eq!(peer.expect(Body::UnbindResp).await, 9);
         // The session still reads.
         peer.answer(under_way, "after all").await;
@@ -95,7 +95,7 @@ async fn an_smsc_that_unbinds_gets_its_answers_first() {
     };
     let (answer, ()) = tokio::join!(session.submit(&text), script);
     assert_eq!(answer.expect("answered").message_id.as_ref(), b"after all");
-    assert_eq!(soon(session.closed()).await, EndReason::UnboundByPeer);
+    assert_eq!(in_time(session.closed()).await, EndReason::UnboundByPeer);
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn both_may_unbind_at_once() {
         peer.send(Pdu::new(ours, Body::UnbindResp)).await;
         peer.expect_closed().await;
     };
-    tokio::join!(soon(session.unbind()), script);
+    tokio::join!(in_time(session.unbind()), script);
     assert_eq!(session.closed().await, EndReason::Unbound);
 }
 
@@ -150,14 +150,18 @@ async fn a_session_without_messages_unbinds() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(soon(session.closed()).await, EndReason::Idle);
+    assert_eq!(in_time(session.closed()).await, EndReason::Idle);
 }
 
 #[tokio::test]
-async fn the_end_has_a_plain_text() {
+async fn the_end_reason_has_a_readable_text() {
     let (session, peer) = bound(options()).await;
     drop(peer);
-    let ended = soon(session.closed()).await;
+    let ended = in_time(session.closed()).await;
     assert_eq!(ended.to_string(), "the SMSC closed the connection");
-    assert_eq!(soon(session.closed()).await, ended, "to whoever asks");
+    assert_eq!(
+        in_time(session.closed()).await,
+        ended,
+        "every caller gets the same reason"
+    );
 }

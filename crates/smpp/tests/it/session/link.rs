@@ -5,7 +5,7 @@ use std::time::Duration;
 use smpp::{Body, EndReason, FatalLength, Pdu, SessionOptions, Status, SubmitError};
 
 use crate::notation::octets;
-use crate::peer::{bound, message, options, soon};
+use crate::peer::{bound, in_time, message, options};
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -37,12 +37,12 @@ async fn an_smsc_that_does_not_answer_times_out() {
     };
     let (session, mut peer) = bound(options).await;
     peer.expect(Body::EnquireLink).await;
-    assert_eq!(soon(session.closed()).await, EndReason::NotAnswering);
+    assert_eq!(in_time(session.closed()).await, EndReason::NotAnswering);
     peer.expect_closed().await;
 }
 
 #[tokio::test]
-async fn its_questions_are_answered() {
+async fn probes_from_the_smsc_are_answered() {
     let (_session, mut peer) = bound(options()).await;
     for sequence in [0, 1, 0x7FFF_FFFF, u32::MAX] {
         peer.send(Pdu::new(sequence, Body::EnquireLink)).await;
@@ -51,7 +51,7 @@ async fn its_questions_are_answered() {
 }
 
 #[tokio::test]
-async fn nonsense_is_refused_and_harms_nothing() {
+async fn malformed_pdus_are_refused_and_do_no_harm() {
     let (session, mut peer) = bound(options()).await;
     for (name, written, status) in [
         (
@@ -98,7 +98,7 @@ async fn an_absurd_length_ends_the_session() {
     });
     assert_eq!(answer, Err(SubmitError::Unknown));
     assert_eq!(
-        soon(session.closed()).await,
+        in_time(session.closed()).await,
         EndReason::Length(FatalLength(3))
     );
     peer.expect_closed().await;

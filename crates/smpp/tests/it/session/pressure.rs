@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use smpp::{Body, Frame, Pdu, SessionOptions, SubmitError, encode, tag};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::peer::{bound, message, options, soon};
+use crate::peer::{bound, in_time, message, options};
 
 /// More messages of the maximum size than the sockets of a connection can buffer.
 const TOO_MUCH: usize = 500;
@@ -33,7 +33,7 @@ async fn unsent_messages_are_distinguished_from_sent_ones() {
         };
         tokio::join!(second, death).0
     };
-    let (first, second) = soon(async { tokio::join!(first, script) }).await;
+    let (first, second) = in_time(async { tokio::join!(first, script) }).await;
     let all_are = |answers: &[Result<_, _>], error: &SubmitError| {
         answers
             .iter()
@@ -65,12 +65,15 @@ async fn a_peer_that_does_not_read_waits_and_gets_all_answers() {
     let mut buffer = BytesMut::new();
     let mut answered = 0;
     while answered < QUESTIONS {
-        assert_ne!(soon(reader.read_buf(&mut buffer)).await.expect("read"), 0);
+        assert_ne!(
+            in_time(reader.read_buf(&mut buffer)).await.expect("read"),
+            0
+        );
         while let Some(frame) = decoder.next(&mut buffer).expect("a length") {
             answered += 1;
             let expected = Pdu::new(answered, Body::EnquireLinkResp);
             assert_eq!(frame, Frame::Ok(expected));
         }
     }
-    soon(ask).await.expect("all was written");
+    in_time(ask).await.expect("all was written");
 }

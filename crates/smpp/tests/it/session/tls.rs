@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::peer::{GatedHandler, Peer, message, options, soon};
+use crate::peer::{GatedHandler, Peer, in_time, message, options};
 
 struct Identity {
     certificate: CertificateDer<'static>,
@@ -70,7 +70,7 @@ fn trusting(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> 
 }
 
 /// Connects and returns the result of both sides.
-async fn meet(
+async fn connect_both(
     identity: Identity,
     options: SessionOptions,
 ) -> (
@@ -81,8 +81,8 @@ async fn meet(
     let address = listener.local_addr().expect("bound").to_string();
     let acceptor = acceptor(identity);
     let accept = async {
-        let (stream, _) = soon(listener.accept()).await.expect("a client");
-        let mut peer = Peer::new(soon(acceptor.accept(stream)).await.ok()?);
+        let (stream, _) = in_time(listener.accept()).await.expect("a client");
+        let mut peer = Peer::new(in_time(acceptor.accept(stream)).await.ok()?);
         peer.take_bind().await;
         Some(peer)
     };
@@ -96,14 +96,14 @@ async fn meet(
 async fn messages_go_both_ways() {
     let identity = self_signed();
     let options = trusting([identity.certificate.clone()]);
-    let (session, peer) = meet(identity, options).await;
+    let (session, peer) = connect_both(identity, options).await;
     let (session, mut peer) = (session.expect("bound"), peer.expect("accepted"));
     let text = message("secret");
     let script = async {
         let (sequence, text) = peer.take_message().await;
         assert_eq!(text, "secret");
-        peer.bring(7, "back").await;
-        peer.expect_taken(7, smpp::Status::OK).await;
+        peer.deliver(7, "back").await;
+        peer.expect_delivery_answer(7, smpp::Status::OK).await;
         peer.answer(sequence, "a1").await;
     };
     let (answer, ()) = tokio::join!(session.submit(&text), script);
@@ -114,7 +114,7 @@ async fn messages_go_both_ways() {
 }
 
 #[tokio::test]
-async fn an_smsc_must_prove_who_it_is() {
-    let (session, _) = meet(self_signed(), trusting([])).await;
+async fn an_smsc_needs_a_trusted_certificate() {
+    let (session, _) = connect_both(self_signed(), trusting([])).await;
     assert!(matches!(session, Err(ConnectError::Tls(_))), "{session:?}");
 }

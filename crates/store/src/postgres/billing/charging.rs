@@ -14,7 +14,7 @@ use crate::postgres::{Values, column};
 use crate::rows::billing::AccountFundsColumns;
 use crate::rows::{Corrupt, micros};
 
-const READ_PURSES: &str = concat!(
+const READ_FUNDS: &str = concat!(
     "SELECT a.id, coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
         coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0), coalesce(l.id, 0)
     FROM account AS a",
@@ -83,7 +83,7 @@ impl BatchCharges {
             return Ok(charges);
         }
         let lock = transaction.prepare_cached(LOCK).await?;
-        let read = transaction.prepare_cached(READ_PURSES).await?;
+        let read = transaction.prepare_cached(READ_FUNDS).await?;
         let values: Values<'_> = &[&accounts];
         let (locked, funds_rows) = tokio::join!(
             biased;

@@ -6,8 +6,8 @@ use domain::ports::{GrantRecord, StoreError};
 use tokio_postgres::Row;
 
 use super::tokens::{LOCK_BY_ID, RAISE_VERSION, end_grant, lock};
-use crate::postgres::attempt::Attempt;
 use crate::postgres::fault::Fault;
+use crate::postgres::retry::Retryable;
 use crate::postgres::transaction::{execute, query};
 use crate::postgres::{PostgresStore, Values, column};
 use crate::rows::Corrupt;
@@ -69,13 +69,13 @@ fn connected(row: &Row) -> Result<GrantRecord, Corrupt> {
 }
 
 /// Ends a grant of an account with all its tokens.
-pub(super) struct Disconnect {
+pub(super) struct RevokeGrant {
     pub(super) account: AccountId,
     pub(super) id: GrantId,
     pub(super) now_us: i64,
 }
 
-impl Attempt for Disconnect {
+impl Retryable for RevokeGrant {
     type Output = bool;
 
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {

@@ -8,8 +8,8 @@ use domain::ports::{CodeRedemption, NewPair, Revoked, Rotated, Rotation};
 use domain::{AccountId, Permissions, Timestamp, TokenHash, TokenId};
 use tokio_postgres::Row;
 
-use crate::postgres::attempt::Attempt;
 use crate::postgres::fault::Fault;
+use crate::postgres::retry::Retryable;
 use crate::postgres::transaction::{execute, find};
 use crate::postgres::{Values, column};
 use crate::rows::oauth::{GrantColumns, RefreshColumns};
@@ -43,7 +43,7 @@ const FIND_LIVE: &str = "
 /// Exchanges a code for tokens.
 pub(super) struct Redeem<'a>(pub(super) &'a CodeRedemption);
 
-impl Attempt for Redeem<'_> {
+impl Retryable for Redeem<'_> {
     type Output = Result<Granted, GrantRefusal>;
 
     async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {
@@ -68,7 +68,7 @@ impl Attempt for Redeem<'_> {
                 )
                 .await?;
                 let (granted, _) =
-                    give(&transaction, &grant, grant.scopes, &redemption.pair).await?;
+                    issue(&transaction, &grant, grant.scopes, &redemption.pair).await?;
                 Ok(granted)
             }
         };
@@ -80,7 +80,7 @@ impl Attempt for Redeem<'_> {
 /// Exchanges a refresh token for new tokens.
 pub(super) struct Rotate<'a>(pub(super) &'a Rotation);
 
-impl Attempt for Rotate<'_> {
+impl Retryable for Rotate<'_> {
     type Output = Result<Rotated, GrantRefusal>;
 
     async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {
@@ -94,7 +94,7 @@ impl Attempt for Rotate<'_> {
         let Some(grant) = lock(&transaction, LOCK_BY_ID, &[&id]).await? else {
             return Ok(Err(GrantRefusal::Unknown));
         };
-        // What it was before the lock, another may have changed.
+        // Another request may have changed the token before the lock.
         let Some(row) = find(&transaction, sql::FIND_REFRESH.postgres, &[&hash]).await? else {
             return Ok(Err(GrantRefusal::Unknown));
         };
@@ -117,9 +117,9 @@ impl Attempt for Rotate<'_> {
             }
             RefreshVerdict::Give(scopes) => {
                 execute(&transaction, sql::END_TOKENS.postgres, &[&id, &now_us]).await?;
-                let (granted, next) = give(&transaction, &grant, scopes, pair).await?;
+                let (granted, next) = issue(&transaction, &grant, scopes, pair).await?;
                 let salt = rotation.salt;
-                keep_successor(&transaction, found.id, salt, next).await?;
+                store_successor(&transaction, found.id, salt, next).await?;
                 Ok(Rotated { granted, salt })
             }
         };
@@ -129,13 +129,13 @@ impl Attempt for Rotate<'_> {
 }
 
 /// Revokes a token at the request of its client.
-pub(super) struct GiveBack<'a> {
+pub(super) struct RevokeByClient<'a> {
     pub(super) token: &'a TokenHash,
     pub(super) client_id: &'a str,
     pub(super) now_us: i64,
 }
 
-impl Attempt for GiveBack<'_> {
+impl Retryable for RevokeByClient<'_> {
     type Output = Revoked;
 
     async fn run(&self, client: &mut Object) -> Result<Revoked, Fault> {
@@ -162,7 +162,7 @@ impl Attempt for GiveBack<'_> {
     }
 }
 
-/// Revokes a token of any kind by its ID, and with a refresh token all of its family.
+/// Revokes a token of any kind by its ID; with a refresh token, all tokens of its grant.
 pub(in crate::postgres) struct Revoke {
     /// The account that it must belong to.
     pub(in crate::postgres) account: Option<AccountId>,
@@ -170,7 +170,7 @@ pub(in crate::postgres) struct Revoke {
     pub(in crate::postgres) now: Timestamp,
 }
 
-impl Attempt for Revoke {
+impl Retryable for Revoke {
     type Output = bool;
 
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
@@ -197,7 +197,7 @@ impl Attempt for Revoke {
 }
 
 /// Stores a pair of tokens and raises the access version. Also returns the ID of the refresh token.
-async fn give(
+async fn issue(
     transaction: &Transaction<'_>,
     grant: &Grant,
     scopes: Permissions,
@@ -229,7 +229,7 @@ async fn give(
     }
     let refresh = last.as_ref().ok_or(Corrupt("token ID"))?;
     let kept: Values<'_> = &[&grant.client_id, &micros(pair.client_expires)];
-    execute(transaction, sql::KEEP_CLIENT.postgres, kept).await?;
+    execute(transaction, sql::EXTEND_CLIENT.postgres, kept).await?;
     execute(transaction, RAISE_VERSION, &[]).await?;
     let granted = Granted {
         account: grant.account,
@@ -240,19 +240,19 @@ async fn give(
 }
 
 /// Stores on a used refresh token which token replaced it.
-async fn keep_successor(
+async fn store_successor(
     transaction: &Transaction<'_>,
     used: i64,
     salt: SuccessorSalt,
     next: i64,
 ) -> Result<(), Fault> {
     let values: Values<'_> = &[&used, &salt.as_bytes().as_slice(), &next];
-    execute(transaction, sql::KEEP_SUCCESSOR.postgres, values)
+    execute(transaction, sql::STORE_SUCCESSOR.postgres, values)
         .await
         .map(drop)
 }
 
-/// Ends a grant with all its tokens; `false` when nothing was left to end.
+/// Ends a grant with all its tokens; `false` if no token was left.
 pub(super) async fn end_grant(
     transaction: &Transaction<'_>,
     grant: &Grant,
@@ -267,7 +267,7 @@ pub(super) async fn end_grant(
     Ok(ended)
 }
 
-/// Ends one token; `false` when it was over already.
+/// Ends one token; `false` if it had ended already.
 async fn end_token(transaction: &Transaction<'_>, id: i64, now_us: i64) -> Result<bool, Fault> {
     let ended = execute(transaction, END_TOKEN, &[&id, &now_us]).await? > 0;
     if ended {

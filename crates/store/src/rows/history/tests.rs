@@ -5,7 +5,7 @@ use super::*;
 
 const SECOND: i64 = 1_000_000;
 
-/// Rows by ascending ID, each accepted within the disorder of its place.
+/// Rows by ascending ID, each accepted within the allowed disorder.
 fn rows() -> impl Strategy<Value = Vec<(i64, i64)>> {
     let row = (1_i64..5_000, 0..3_600 * SECOND, 0..3_600 * SECOND);
     prop::collection::vec(row, 1..200).prop_map(|steps| {
@@ -28,7 +28,7 @@ fn search(rows: &[(i64, i64)], mut search: TimeSearch, probes: i64) -> TimeSearc
         }
         for probe in asked {
             let found = rows.iter().find(|(id, _)| *id >= probe);
-            search.note(probe, found.copied());
+            search.narrow(probe, found.copied());
         }
     }
 }
@@ -44,12 +44,12 @@ fn matching(since_us: Option<i64>, until_us: Option<i64>) -> MatchColumns {
 
 proptest! {
     #[test]
-    fn no_message_of_a_time_is_left_out(
+    fn a_search_by_time_misses_no_message(
         rows in rows(),
-        place in any::<prop::sample::Index>(),
+        index in any::<prop::sample::Index>(),
         probes in prop::sample::select(vec![1_i64, 31]),
     ) {
-        let (_, time_us) = rows[place.index(rows.len())];
+        let (_, time_us) = rows[index.index(rows.len())];
         let (first, last) = (rows[0].0, rows[rows.len() - 1].0);
         let asked = matching(Some(time_us), Some(time_us));
         let since = TimeSearch::for_since(&asked, first, last).expect("it is given");
@@ -64,7 +64,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_far_from_a_time_is_not_walked_through() {
+fn a_search_by_time_skips_rows_far_from_that_time() {
     const DAY: i64 = 86_400 * SECOND;
     let rows: Vec<(i64, i64)> = (1..=1_000).map(|day| (day * 10, day * DAY)).collect();
     let asked = matching(Some(400 * DAY), Some(500 * DAY));
@@ -78,14 +78,14 @@ fn what_is_far_from_a_time_is_not_walked_through() {
 }
 
 #[test]
-fn a_search_that_is_not_asked_for_is_not_made() {
+fn a_filter_without_times_needs_no_search() {
     let all = matching(None, None);
     assert_eq!(TimeSearch::for_since(&all, 1, 9), None);
     assert_eq!(TimeSearch::for_until(&all, 1, 9), None);
 }
 
 #[test]
-fn a_sender_is_compared_as_it_is_stored() {
+fn an_originator_is_compared_as_it_is_stored() {
     for (asked, stored) in [
         ("Acme", "Acme"),
         ("37120000009", "+37120000009"),

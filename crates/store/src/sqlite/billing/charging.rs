@@ -9,7 +9,7 @@ use super::account_with_balance;
 use crate::rows::billing::AccountFundsColumns;
 use crate::rows::micros;
 
-const FIND_PURSE: &str = concat!(
+const FIND_FUNDS: &str = concat!(
     "SELECT coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
         coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0) FROM",
     account_with_balance!(),
@@ -83,7 +83,7 @@ impl<'db> BatchCharges<'db> {
         }
         let found = self
             .db
-            .prepare_cached(FIND_PURSE)?
+            .prepare_cached(FIND_FUNDS)?
             .query_row([account_id], funds);
         let funds = found.optional()?.unwrap_or_default();
         self.accounts.push(AccountCharge {

@@ -41,7 +41,7 @@ pub(super) fn redeem(
         CodeVerdict::Give => {
             let used = params![grant.id.as_i64(), now_us];
             db.prepare_cached(sql::USE_CODE.sqlite)?.execute(used)?;
-            let (granted, _) = give(db, &grant, grant.scopes, &redemption.pair)?;
+            let (granted, _) = issue(db, &grant, grant.scopes, &redemption.pair)?;
             Ok(Ok(granted))
         }
     }
@@ -80,10 +80,10 @@ pub(super) fn rotate(
         RefreshVerdict::Give(scopes) => {
             db.prepare_cached(sql::END_TOKENS.sqlite)?
                 .execute([grant.id.as_i64(), micros(pair.now)])?;
-            let (granted, next) = give(db, &grant, scopes, pair)?;
+            let (granted, next) = issue(db, &grant, scopes, pair)?;
             let salt = rotation.salt;
             let values = params![found.id, salt.as_bytes(), next];
-            db.prepare_cached(sql::KEEP_SUCCESSOR.sqlite)?
+            db.prepare_cached(sql::STORE_SUCCESSOR.sqlite)?
                 .execute(values)?;
             Ok(Ok(Rotated { granted, salt }))
         }
@@ -91,7 +91,7 @@ pub(super) fn rotate(
 }
 
 /// Stores a pair of tokens and raises the access version. Also returns the ID of the refresh token.
-fn give(
+fn issue(
     db: &Connection,
     grant: &Grant,
     scopes: Permissions,
@@ -122,7 +122,8 @@ fn give(
     }
     let refresh = db.last_insert_rowid();
     let kept = params![grant.client_id, micros(pair.client_expires)];
-    db.prepare_cached(sql::KEEP_CLIENT.sqlite)?.execute(kept)?;
+    db.prepare_cached(sql::EXTEND_CLIENT.sqlite)?
+        .execute(kept)?;
     let granted = Granted {
         account: grant.account,
         scopes,
@@ -156,7 +157,7 @@ pub(super) fn revoke(
     }
 }
 
-/// Ends the family of a refresh token; `None` when the ID is not that of a live one.
+/// Ends all tokens of a refresh token's grant; `None` if this is not the ID of an active refresh token.
 pub(in crate::sqlite) fn end_family(
     db: &Connection,
     token: i64,
@@ -170,7 +171,7 @@ pub(in crate::sqlite) fn end_family(
     end_grant(db, grant, now_us).map(Some)
 }
 
-/// Ends a grant with all its tokens; `false` when nothing was left to end.
+/// Ends a grant with all its tokens; `false` if no token was left.
 pub(super) fn end_grant(db: &Connection, grant: GrantId, now_us: i64) -> Result<bool> {
     let values = [grant.as_i64(), now_us];
     db.prepare_cached(sql::END_GRANT.sqlite)?.execute(values)?;

@@ -1,19 +1,19 @@
-//! Something in every column of every table of a file.
+//! Fills every column of every table.
 
 use std::fmt::Write as _;
 
 use domain::encryption::SALT_BYTES;
 
-use super::super::side::Side;
+use super::super::endpoint::Endpoint;
 use super::super::tables::{NEVER_EMPTY, TABLES};
 use super::super::value::{Column, Kind};
 use super::keys;
-use crate::encrypted::{secret_place, totp_place};
+use crate::encrypted::{secret_context, totp_context};
 
-/// Enough for every rule of the databases to be met in more than one way.
+/// Enough rows to cover all cases below.
 const ROWS: i64 = 40;
 
-/// Half of them of days, as `PostgreSQL` gives them out.
+/// Half of the IDs contain a day, as `PostgreSQL` reserves them.
 fn message_id(row: i64) -> i64 {
     match row {
         ..=20 => row,
@@ -21,7 +21,7 @@ fn message_id(row: i64) -> i64 {
     }
 }
 
-/// A number, a truth or a small number: whatever fits the narrowest column of that name.
+/// A number or Boolean that fits all columns of that name.
 fn number(table: &str, column: &str, row: i64) -> i64 {
     match (table, column) {
         (_, "coding_given" | "suspended" | "approved_senders_only" | "admins_consent_only") => {
@@ -39,7 +39,7 @@ fn number(table: &str, column: &str, row: i64) -> i64 {
     }
 }
 
-/// Columns that may be empty are so in some rows.
+/// Nullable columns are NULL in some rows.
 fn is_empty(table: &str, column: &str, row: i64) -> bool {
     const OPTIONAL: &[(&str, &str)] = &[
         ("message", "final_us"),
@@ -60,10 +60,10 @@ fn is_empty(table: &str, column: &str, row: i64) -> bool {
         ("token", "expires_us"),
     ];
     match (table, column) {
-        // A session is a person's or an account's.
+        // A session belongs to a person or to an account.
         ("session", "account_id") => row % 2 == 0,
         ("session", "person_id") => row % 2 == 1,
-        place => OPTIONAL.contains(&place) && row % 3 == 0,
+        pair => OPTIONAL.contains(&pair) && row % 3 == 0,
     }
 }
 
@@ -82,16 +82,16 @@ fn literal(table: &str, column: &Column, row: i64) -> String {
     }
 }
 
-/// A value of a column that is encrypted, as the service left it.
+/// A value of an encrypted column.
 fn encrypted(table: &str, column: &str, row: i64) -> Option<String> {
     match (table, column) {
         ("account", "callback_secret" | "former_secret") => {
-            let place = secret_place(&format!("name 'ä' {row}"));
-            let text = keys().encrypt_text(&place, column, [7; SALT_BYTES]);
+            let context = secret_context(&format!("name 'ä' {row}"));
+            let text = keys().encrypt_text(&context, column, [7; SALT_BYTES]);
             Some(format!("'{text}'"))
         }
         ("person", "totp_secret" | "totp_offered") => {
-            let value = keys().encrypt(&totp_place(row), &[7; 20], [7; SALT_BYTES]);
+            let value = keys().encrypt(&totp_context(row), &[7; 20], [7; SALT_BYTES]);
             Some(format!("X'{}'", hex(&value)))
         }
         _ => None,
@@ -105,7 +105,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-pub(super) async fn fill(file: &mut Side) {
+pub(super) async fn fill(file: &mut Endpoint) {
     for table in TABLES.iter().map(|table| table.name) {
         let columns = file.columns(table).await.expect("columns");
         if table == "service_key" {

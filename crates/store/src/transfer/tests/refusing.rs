@@ -1,18 +1,18 @@
-//! What is not begun, and why; and a copy that is not what it should be.
+//! Copies that are refused, and a copy that differs from its source.
 
 use super::*;
 
 async fn refused(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
-    let moved = migrate(from, to, false, &mut Seen::default()).await;
+    let moved = migrate(from, to, false, &mut TotalProgress::default()).await;
     moved.expect_err("it must be refused").to_string()
 }
 
 #[tokio::test]
-async fn what_cannot_be_moved_is_refused_and_says_why() {
-    let mut place = QueueKey::new();
-    let (full, empty) = (place.full("full.db").await, place.file("empty.db"));
-    let (other, server) = (place.full("other.db").await, place.server().await);
-    let missing = place.file("missing.db");
+async fn an_impossible_move_is_refused_with_a_reason() {
+    let mut databases = TestDatabases::new();
+    let (full, empty) = (databases.full("full.db").await, databases.file("empty.db"));
+    let (other, server) = (databases.full("other.db").await, databases.server().await);
+    let missing = databases.file("missing.db");
     for (name, from, to, reason) in [
         ("no source", &missing, &server, "there is no database"),
         ("the same", &full, &full, "the same database"),
@@ -26,10 +26,10 @@ async fn what_cannot_be_moved_is_refused_and_says_why() {
         let error = refused(from, to).await;
         assert!(error.contains(reason), "{name}: {error}");
     }
-    assert!(!place.path("missing.db").exists(), "it is not created");
+    assert!(!databases.path("missing.db").exists(), "it is not created");
 
-    Side::make(&empty).await.expect("a new file");
-    migrate(&full, &empty, true, &mut Seen::default())
+    Endpoint::make(&empty).await.expect("a new file");
+    migrate(&full, &empty, true, &mut TotalProgress::default())
         .await
         .expect("begun");
     for (name, from, to, reason) in [
@@ -66,15 +66,15 @@ async fn what_cannot_be_moved_is_refused_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_node_that_lives_keeps_the_source_open() {
-    let mut place = QueueKey::new();
-    let (source, target) = (place.full("a.db").await, place.server().await);
+async fn a_move_is_not_completed_while_a_node_runs() {
+    let mut databases = TestDatabases::new();
+    let (source, target) = (databases.full("a.db").await, databases.server().await);
     execute(
         &source,
         "INSERT INTO node (alive_until_us) VALUES (CAST(unixepoch() + 60 AS INTEGER) * 1000000)",
     )
     .await;
-    let moved = migrate(&source, &target, false, &mut Seen::default()).await;
+    let moved = migrate(&source, &target, false, &mut TotalProgress::default()).await;
     assert!(matches!(moved, Ok(Moved::Begun { .. })), "{moved:?}");
     execute(&source, "UPDATE node SET alive_until_us = 1").await;
     complete(&source, &target).await;
@@ -93,17 +93,17 @@ async fn a_node_that_lives_keeps_the_source_open() {
     open(&source).await.expect_err("still closed");
 }
 
-/// Rows that get lost on the way are noticed, and the source stays in force.
+/// Lost rows are noticed, and the source stays in use.
 #[tokio::test]
-async fn a_copy_that_differs_is_not_put_into_force() {
+async fn a_copy_that_differs_is_not_used() {
     const LOSE: &str = "
         CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
         CREATE TRIGGER lose BEFORE INSERT ON token FOR EACH ROW WHEN (NEW.id = 7) EXECUTE FUNCTION lose()";
-    let mut place = QueueKey::new();
-    let (source, target) = (place.full("a.db").await, place.server().await);
-    Side::make(&target).await.expect("a schema");
+    let mut databases = TestDatabases::new();
+    let (source, target) = (databases.full("a.db").await, databases.server().await);
+    Endpoint::make(&target).await.expect("a schema");
     execute(&target, LOSE).await;
-    let moved = migrate(&source, &target, false, &mut Seen::default()).await;
+    let moved = migrate(&source, &target, false, &mut TotalProgress::default()).await;
     let Err(TransferError::Differs(checked)) = moved else {
         panic!("not noticed: {moved:?}");
     };
@@ -127,28 +127,31 @@ async fn a_copy_that_differs_is_not_put_into_force() {
 
 #[tokio::test]
 async fn backups_do_not_overwrite_and_restores_need_an_empty_database() {
-    let place = QueueKey::new();
-    let (full, other) = (place.full("full.db").await, place.full("other.db").await);
-    let file = place.path("backup");
-    let make = async |replace| backup(&full, &file, replace, &mut Seen::default()).await;
+    let databases = TestDatabases::new();
+    let (full, other) = (
+        databases.full("full.db").await,
+        databases.full("other.db").await,
+    );
+    let file = databases.path("backup");
+    let make = async |replace| backup(&full, &file, replace, &mut TotalProgress::default()).await;
     make(false).await.expect("made");
     let error = make(false).await.expect_err("it is there").to_string();
     assert!(error.contains("--force"), "{error}");
     make(true).await.expect("replaced");
-    let error = restore(&file, &other, &mut Seen::default())
+    let error = restore(&file, &other, &mut TotalProgress::default())
         .await
         .expect_err("not empty");
     assert!(error.to_string().contains("is not empty"), "{error}");
-    let nowhere = place.path("nowhere");
-    let error = restore(&nowhere, &other, &mut Seen::default())
+    let nowhere = databases.path("nowhere");
+    let error = restore(&nowhere, &other, &mut TotalProgress::default())
         .await
         .expect_err("no file");
     assert!(
         error.to_string().contains("there is no database"),
         "{error}"
     );
-    let missing = place.file("missing.db");
-    let error = backup(&missing, &nowhere, false, &mut Seen::default())
+    let missing = databases.file("missing.db");
+    let error = backup(&missing, &nowhere, false, &mut TotalProgress::default())
         .await
         .expect_err("nothing");
     assert!(

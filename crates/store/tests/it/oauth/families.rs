@@ -1,4 +1,4 @@
-//! Token families: renewed, replayed, given back, revoked.
+//! Token families: renewed, replayed, revoked.
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use crate::sample::{at, create_account, hash, new_token};
 
 on_both_stores!(
     connected_clients_are_listed_and_ended,
-    clients_whose_tokens_are_over_are_not_connected,
+    clients_with_expired_tokens_are_not_listed,
     a_refresh_token_is_renewed_once,
-    a_refresh_token_that_comes_again_ends_the_family,
-    of_many_that_redeem_a_code_at_once_one_is_given_something,
+    reuse_of_a_refresh_token_ends_the_family,
+    one_of_many_concurrent_redemptions_of_a_code_succeeds,
     revoking_while_renewing_leaves_nothing_alive,
     revoking_a_refresh_token_ends_its_family_and_no_other,
-    revoking_an_access_token_ends_it_alone,
-    a_client_gives_back_only_what_is_its_own,
+    revoking_an_access_token_ends_only_that_token,
+    a_client_revokes_only_its_own_tokens,
 );
 
-/// How many of these were given something, and how many betrayed the others.
+/// How many succeeded, and how many were refused as reuse.
 fn count(outcomes: &[Outcome]) -> (usize, usize) {
-    let given = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-    let over = |outcome: &&Outcome| {
+    let succeeded = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let is_reuse = |outcome: &&Outcome| {
         let refusal = outcome.as_ref().err();
         matches!(
             refusal,
             Some(GrantRefusal::Replayed | GrantRefusal::Revoked)
         )
     };
-    (given, outcomes.iter().filter(over).count())
+    (succeeded, outcomes.iter().filter(is_reuse).count())
 }
 
 async fn a_refresh_token_is_renewed_once(store: Arc<dyn Store>) {
@@ -63,8 +63,8 @@ async fn a_refresh_token_is_renewed_once(store: Arc<dyn Store>) {
             rotation("nobody", "second"),
             GrantRefusal::Unknown,
         ),
-        ("more", more, GrantRefusal::Scope),
-        ("another's", others, GrantRefusal::OtherClient),
+        ("more scopes", more, GrantRefusal::Scope),
+        ("other client", others, GrantRefusal::OtherClient),
         ("late", late, GrantRefusal::Expired),
     ] {
         let renewed = store.rotate_refresh(&rotation).await.expect("answers");
@@ -84,12 +84,12 @@ async fn a_refresh_token_is_renewed_once(store: Arc<dyn Store>) {
     assert_eq!(renewed, Ok(expected));
     assert!(
         !opens(&store, "access acme").await,
-        "the one before it is over"
+        "the access token before it is revoked"
     );
     assert!(opens(&store, "access second").await);
     assert_eq!(listed(&store).await.len(), 2);
-    // What was asked for less may be had again: it was granted.
-    let renewed = renew(&store, "second", "third").await.expect("given");
+    // A client that asked for fewer scopes can get all granted scopes again.
+    let renewed = renew(&store, "second", "third").await.expect("issued");
     assert_eq!(renewed.granted.scopes, two_scopes());
     // An access token renews nothing.
     let with_access = Rotation {
@@ -100,12 +100,12 @@ async fn a_refresh_token_is_renewed_once(store: Arc<dyn Store>) {
     assert_eq!(renewed, Err(GrantRefusal::Unknown));
 }
 
-async fn a_refresh_token_that_comes_again_ends_the_family(store: Arc<dyn Store>) {
+async fn reuse_of_a_refresh_token_ends_the_family(store: Arc<dyn Store>) {
     let account = granted(&store, "acme").await;
     approve(&store, account, "other code").await;
-    redeem(&store, "other code", "other").await.expect("given");
-    renew(&store, "acme", "second").await.expect("given");
-    renew(&store, "second", "third").await.expect("given");
+    redeem(&store, "other code", "other").await.expect("issued");
+    renew(&store, "acme", "second").await.expect("issued");
+    renew(&store, "second", "third").await.expect("issued");
     let again = renew(&store, "acme", "thief").await;
     assert_eq!(again, Err(GrantRefusal::Replayed));
     for (secret, alive) in [
@@ -122,7 +122,7 @@ async fn a_refresh_token_that_comes_again_ends_the_family(store: Arc<dyn Store>)
     assert!(renew(&store, "other", "next").await.is_ok());
 }
 
-async fn of_many_that_redeem_a_code_at_once_one_is_given_something(store: Arc<dyn Store>) {
+async fn one_of_many_concurrent_redemptions_of_a_code_succeeds(store: Arc<dyn Store>) {
     let account = create_account(&store, "acme").await;
     for round in 0..5 {
         let code = format!("code {round}");
@@ -133,7 +133,11 @@ async fn of_many_that_redeem_a_code_at_once_one_is_given_something(store: Arc<dy
             tasks.spawn(async move { redeem(&store, &code, &format!("{round} {n}")).await });
         }
         assert_eq!(count(&tasks.join_all().await), (1, 19));
-        assert_eq!(names(&store).await, Vec::<String>::new(), "it was betrayed");
+        assert_eq!(
+            names(&store).await,
+            Vec::<String>::new(),
+            "the reuse ended all tokens"
+        );
     }
 }
 
@@ -142,7 +146,7 @@ async fn revoking_while_renewing_leaves_nothing_alive(store: Arc<dyn Store>) {
     for round in 0..10 {
         let code = format!("code {round}");
         approve(&store, account, &code).await;
-        redeem(&store, &code, &code).await.expect("given");
+        redeem(&store, &code, &code).await.expect("issued");
         let refresh = listed(&store).await.last().expect("two tokens").1;
         let renewing = {
             let (store, from) = (Arc::clone(&store), code.clone());
@@ -153,7 +157,7 @@ async fn revoking_while_renewing_leaves_nothing_alive(store: Arc<dyn Store>) {
             .await
             .expect("answers");
         let renewed = renewing.await.expect("no panic");
-        // Either the person was first, or the client was and the person's word came too late for that very token.
+        // If the client renewed first, the token to revoke is no longer valid.
         if revoked {
             assert_eq!(names(&store).await, Vec::<String>::new(), "{renewed:?}");
         } else {
@@ -173,7 +177,7 @@ async fn revoking_while_renewing_leaves_nothing_alive(store: Arc<dyn Store>) {
 async fn revoking_a_refresh_token_ends_its_family_and_no_other(store: Arc<dyn Store>) {
     let account = granted(&store, "acme").await;
     approve(&store, account, "other code").await;
-    redeem(&store, "other code", "other").await.expect("given");
+    redeem(&store, "other code", "other").await.expect("issued");
     let refresh = listed(&store).await[1].1;
     for expected in [true, false] {
         let revoked = store.revoke_token(None, refresh, at(5)).await;
@@ -185,7 +189,7 @@ async fn revoking_a_refresh_token_ends_its_family_and_no_other(store: Arc<dyn St
     assert_eq!(renewed, Err(GrantRefusal::Revoked));
 }
 
-async fn revoking_an_access_token_ends_it_alone(store: Arc<dyn Store>) {
+async fn revoking_an_access_token_ends_only_that_token(store: Arc<dyn Store>) {
     granted(&store, "acme").await;
     let access = listed(&store).await[0].1;
     assert!(
@@ -199,20 +203,30 @@ async fn revoking_an_access_token_ends_it_alone(store: Arc<dyn Store>) {
     assert!(renew(&store, "acme", "second").await.is_ok());
 }
 
-async fn a_client_gives_back_only_what_is_its_own(store: Arc<dyn Store>) {
+async fn a_client_revokes_only_its_own_tokens(store: Arc<dyn Store>) {
     let account = granted(&store, "acme").await;
-    let own = new_token(account, "made by its owner");
+    let own = new_token(account, "created by its owner");
     store.create_token(&own).await.expect("created");
     for (name, secret, client, expected) in [
         ("unknown", "x", "client", Revoked::Unknown),
         (
-            "an owner's",
-            "made by its owner",
+            "a token of the owner",
+            "created by its owner",
             "client",
             Revoked::Unknown,
         ),
-        ("another's", "access acme", "other", Revoked::OtherClient),
-        ("another's", "refresh acme", "other", Revoked::OtherClient),
+        (
+            "another client",
+            "access acme",
+            "other",
+            Revoked::OtherClient,
+        ),
+        (
+            "another client",
+            "refresh acme",
+            "other",
+            Revoked::OtherClient,
+        ),
     ] {
         let revoked = store.revoke_granted(&hash(secret), client, at(5)).await;
         assert_eq!(revoked.expect("answers"), expected, "{name}");
@@ -233,10 +247,10 @@ async fn connected_clients_are_listed_and_ended(store: Arc<dyn Store>) {
     let account = granted(&store, "acme").await;
     let stranger = granted(&store, "other").await;
     approve(&store, account, "never redeemed").await;
-    renew(&store, "acme", "second").await.expect("given");
-    let note = [(hash("access second"), at(7))];
-    let noted = store.note_tokens_used(&note).await;
-    noted.expect("the store takes the note");
+    renew(&store, "acme", "second").await.expect("issued");
+    let used = [(hash("access second"), at(7))];
+    let recorded = store.record_token_use(&used).await;
+    recorded.expect("the store answers");
 
     let connected = store.list_grants(account, at(8)).await.expect("answers");
     let [grant] = &connected[..] else {
@@ -254,7 +268,7 @@ async fn connected_clients_are_listed_and_ended(store: Arc<dyn Store>) {
         assert_eq!(ended.expect("answers"), expected);
     }
     let after = store.access_version().await.expect("answers");
-    assert_eq!(after, version + 1, "nodes hear of it, once");
+    assert_eq!(after, version + 1, "nodes notice it, once");
     assert!(!opens(&store, "access second").await);
     assert!(opens(&store, "access other").await);
     let renewed = renew(&store, "second", "third").await;
@@ -263,7 +277,7 @@ async fn connected_clients_are_listed_and_ended(store: Arc<dyn Store>) {
     assert_eq!(connected.expect("answers"), []);
 }
 
-async fn clients_whose_tokens_are_over_are_not_connected(store: Arc<dyn Store>) {
+async fn clients_with_expired_tokens_are_not_listed(store: Arc<dyn Store>) {
     let account = granted(&store, "acme").await;
     let later = store.list_grants(account, at(10_000 * DAY)).await;
     assert_eq!(later.expect("answers"), []);

@@ -12,31 +12,31 @@ use crate::sample::{at, create_account, hash};
 use crate::sign_in::session;
 
 on_both_stores!(
-    what_a_person_granted_ends_when_they_are_removed,
-    what_a_person_granted_ends_when_they_change_the_account,
+    grants_end_when_their_person_is_removed,
+    grants_end_when_their_person_changes_the_account,
     removing_somebody_while_their_client_renews_leaves_nothing_alive,
-    a_new_password_ends_grants_when_that_is_asked_for,
-    the_list_says_who_granted,
+    a_new_password_ends_grants_if_requested,
+    the_list_shows_who_granted,
 );
 
-/// A grant of somebody, with the first tokens, all of this name.
+/// A grant of a person; the code and the first tokens have this name.
 async fn grant(store: &Arc<dyn Store>, account: AccountId, person: PersonId, name: &str) {
     assert!(approve_as(store, account, Some(person), name).await);
-    redeem(store, name, name).await.expect("given");
+    redeem(store, name, name).await.expect("redeemed");
 }
 
 async fn access(store: &Arc<dyn Store>, name: &str) -> bool {
     opens(store, &format!("access {name}")).await
 }
 
-async fn what_a_person_granted_ends_when_they_are_removed(store: Arc<dyn Store>) {
+async fn grants_end_when_their_person_is_removed(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", acme).await;
     let bob = member(&store, "bob@example.com", acme).await;
     grant(&store, acme, ann, "ann").await;
     grant(&store, acme, bob, "bob").await;
     approve(&store, acme, "nobody").await;
-    redeem(&store, "nobody", "nobody").await.expect("given");
+    redeem(&store, "nobody", "nobody").await.expect("redeemed");
     assert!(approve_as(&store, acme, Some(ann), "a code").await);
 
     let version = store.access_version().await.expect("answers");
@@ -52,11 +52,11 @@ async fn what_a_person_granted_ends_when_they_are_removed(store: Arc<dyn Store>)
     assert_eq!(code, Err(GrantRefusal::Revoked));
     assert!(
         !approve_as(&store, acme, Some(ann), "too late").await,
-        "who is gone grants nothing"
+        "a removed person grants nothing"
     );
 }
 
-async fn what_a_person_granted_ends_when_they_change_the_account(store: Arc<dyn Store>) {
+async fn grants_end_when_their_person_changes_the_account(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     let ann = member(&store, "ann@example.com", acme).await;
@@ -102,21 +102,25 @@ async fn removing_somebody_while_their_client_renews_leaves_nothing_alive(store:
     }
 }
 
-async fn a_new_password_ends_grants_when_that_is_asked_for(store: Arc<dyn Store>) {
+async fn a_new_password_ends_grants_if_requested(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", acme).await;
     let bob = member(&store, "bob@example.com", acme).await;
     grant(&store, acme, bob, "bob").await;
-    let kept = hash("no session");
-    for (number, asked) in [false, true].into_iter().enumerate() {
+    let kept_session = hash("no session");
+    for (number, ends_grants) in [false, true].into_iter().enumerate() {
         let name = format!("own {number}");
         grant(&store, acme, ann, &name).await;
-        let grants_end = asked.then(|| at(3));
+        let grants_end = ends_grants.then(|| at(3));
         let set = store
-            .set_password(ann, &password("own"), &kept, grants_end)
+            .set_password(ann, &password("own"), &kept_session, grants_end)
             .await;
         assert!(set.expect("answers"));
-        assert_eq!(access(&store, &name).await, !asked, "own, {asked}");
+        assert_eq!(
+            access(&store, &name).await,
+            !ends_grants,
+            "own, {ends_grants}"
+        );
 
         let name = format!("link {number}");
         grant(&store, acme, ann, &name).await;
@@ -127,21 +131,25 @@ async fn a_new_password_ends_grants_when_that_is_asked_for(store: Arc<dyn Store>
         invite(&store, &again, &name).await;
         let (link, opened) = (hash(&name), session(&name));
         let redeemed = store
-            .redeem_invitation(&link, &password("new"), &opened, at(300), asked)
+            .redeem_invitation(&link, &password("new"), &opened, at(300), ends_grants)
             .await;
         assert!(redeemed.expect("answers").is_some());
-        assert_eq!(access(&store, &name).await, !asked, "by link, {asked}");
+        assert_eq!(
+            access(&store, &name).await,
+            !ends_grants,
+            "by link, {ends_grants}"
+        );
     }
     assert!(access(&store, "bob").await);
 }
 
-async fn the_list_says_who_granted(store: Arc<dyn Store>) {
+async fn the_list_shows_who_granted(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", acme).await;
     grant(&store, acme, ann, "ann").await;
     approve(&store, acme, "nobody").await;
-    redeem(&store, "nobody", "nobody").await.expect("given");
+    redeem(&store, "nobody", "nobody").await.expect("redeemed");
     let connected = store.list_grants(acme, at(2)).await.expect("answers");
-    let givers: Vec<_> = connected.into_iter().map(|it| it.granted_by).collect();
-    assert_eq!(givers, [None, Some(email("ann@example.com"))]);
+    let granted_by: Vec<_> = connected.into_iter().map(|it| it.granted_by).collect();
+    assert_eq!(granted_by, [None, Some(email("ann@example.com"))]);
 }

@@ -1,20 +1,20 @@
-//! Money on accounts, and what they may spend of it.
+//! Balances and spending rules of accounts.
 
 use serde_json::{Value, json};
 use testkit::Backend;
 
-use super::{Desk, run};
+use super::{Workspace, run};
 use crate::rest::on_both_backends;
 use crate::rest::service::Service;
 
 const CREATE: &[&str] = &["account", "create", "--name", "acme", "--balance", "10"];
 
-/// Credits in both directions, each in the ledger, and the ledger gives the balance.
+/// Credits and debits are in the ledger, which adds up to the balance.
 fn credits(backend: Backend) {
     let service = Service::start(backend);
-    run(&service, CREATE).done();
+    run(&service, CREATE).assert_success();
     let credit = ["account", "credit", "acme", "2.5", "--note", "invoice 7"];
-    let text = run(&service, &credit).done();
+    let text = run(&service, &credit).assert_success();
     assert_eq!(text, "Account 'acme' has a balance of 12.50.\n");
     let json = run(
         &service,
@@ -37,22 +37,22 @@ fn credits(backend: Backend) {
     ]);
     assert_eq!(ledger, expected, "the newest first");
 
-    let newest = run(&service, &["account", "ledger", "acme", "--limit", "1"]).done();
+    let newest = run(&service, &["account", "ledger", "acme", "--limit", "1"]).assert_success();
     assert_eq!(
         newest.lines().count(),
         2,
         "a header and one entry: {newest}"
     );
-    let checked = run(&service, &["account", "check"]).done();
+    let checked = run(&service, &["account", "check"]).assert_success();
     assert_eq!(checked, "Accounts checked: 2, all balanced.\n");
     let checked = run(&service, &["account", "check", "--json"]).json();
     assert_eq!(checked, json!({ "accounts": 2, "imbalances": [] }));
 }
 
-/// What is set together is in force together; the rest stays.
+/// Rules that are set together take effect together; others stay unchanged.
 fn rules(backend: Backend) {
     let service = Service::start(backend);
-    run(&service, CREATE).done();
+    run(&service, CREATE).assert_success();
     let listed = || {
         let list = run(&service, &["account", "list", "--json"]).json();
         let list = list.as_array().expect("a list");
@@ -69,7 +69,7 @@ fn rules(backend: Backend) {
         ];
         keys.map(|key| acme[key].clone())
     };
-    let untouched = [
+    let defaults = [
         json!("0.00"),
         json!(null),
         json!(null),
@@ -78,14 +78,14 @@ fn rules(backend: Backend) {
         json!(0),
         json!(500),
     ];
-    assert_eq!(listed(), untouched);
+    assert_eq!(listed(), defaults);
 
     let set = ["account", "set", "acme"];
     let text = run(
         &service,
         &[&set[..], &["credit_limit=5", "countries=lv,EE"]].concat(),
     )
-    .done();
+    .assert_success();
     for line in [
         "credit_limit           5.00",
         "countries              EE,LV",
@@ -119,14 +119,15 @@ fn rules(backend: Backend) {
         json!(7),
     ];
     assert_eq!(listed(), in_force);
-    let table = run(&service, &["account", "list"]).done();
+    let table = run(&service, &["account", "list"]).assert_success();
     assert!(
         table.contains("credit_limit=5.00 countries=EE,LV daily_cap=2.50 per_recipient_hour=3 approved_senders_only=true requests_per_second=25"),
         "{table}"
     );
 
     let half_wrong = ["credit_limit=9", "daily_cap=much"];
-    run(&service, &[&set[..], &half_wrong].concat()).misused(&["'much'", "or write off"]);
+    run(&service, &[&set[..], &half_wrong].concat())
+        .assert_usage_error(&["'much'", "or write off"]);
     assert_eq!(listed(), in_force, "all or nothing");
     let off = [
         "credit_limit=0",
@@ -137,16 +138,16 @@ fn rules(backend: Backend) {
         "requests_per_second=0",
         "codes_per_day=500",
     ];
-    run(&service, &[&set[..], &off].concat()).done();
-    assert_eq!(listed(), untouched);
+    run(&service, &[&set[..], &off].concat()).assert_success();
+    assert_eq!(listed(), defaults);
 }
 
 on_both_backends!(credits, rules);
 
 #[test]
-fn what_cannot_be_set_says_what_can() {
-    let desk = Desk::new();
-    desk.run(CREATE).done();
+fn an_invalid_rule_is_refused_with_the_valid_ones() {
+    let workspace = Workspace::new();
+    workspace.run(CREATE).assert_success();
     let keys = "credit_limit, countries, daily_cap, per_recipient_hour, approved_senders_only, requests_per_second";
     for (change, fragments) in [
         ("limit=1", ["'limit'", keys]),
@@ -159,19 +160,23 @@ fn what_cannot_be_set_says_what_can() {
         ("countries=LV,XX", ["'XX'", "LV,EE"]),
         ("per_recipient_hour=0", ["'0'", "whole number from 1"]),
     ] {
-        desk.run(&["account", "set", "acme", change])
-            .misused(&fragments);
+        workspace
+            .run(&["account", "set", "acme", change])
+            .assert_usage_error(&fragments);
     }
-    desk.run(&["account", "set", "acme"])
-        .misused(&["KEY=VALUE"]);
+    workspace
+        .run(&["account", "set", "acme"])
+        .assert_usage_error(&["KEY=VALUE"]);
     let twice = ["account", "set", "acme", "daily_cap=1", "daily_cap=2"];
-    desk.run(&twice).refused(&["daily_cap is given twice"]);
+    workspace
+        .run(&twice)
+        .assert_refused(&["daily_cap is given twice"]);
 }
 
 #[test]
-fn what_cannot_be_credited_says_why() {
-    let desk = Desk::new();
-    desk.run(CREATE).done();
+fn a_refused_credit_says_why() {
+    let workspace = Workspace::new();
+    workspace.run(CREATE).assert_success();
     let long = "x".repeat(201);
     for (arguments, code, fragments) in [
         (&["nobody", "1"][..], 1, ["'nobody'", "account list"]),
@@ -194,13 +199,16 @@ fn what_cannot_be_credited_says_why() {
         ),
         (&["acme", "1", "--note", "a\nb"], 2, ["note", "one line"]),
     ] {
-        let ran = desk.run(&[&["account", "credit"], arguments].concat());
-        assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
-        ran.says(&fragments);
+        let output = workspace.run(&[&["account", "credit"], arguments].concat());
+        assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
+        output.assert_stderr_contains(&fragments);
     }
-    desk.run(&["account", "ledger", "nobody"])
-        .refused(&["'nobody'", "account list"]);
-    let ledger = desk.run(&["account", "ledger", "acme", "--json"]).json();
+    workspace
+        .run(&["account", "ledger", "nobody"])
+        .assert_refused(&["'nobody'", "account list"]);
+    let ledger = workspace
+        .run(&["account", "ledger", "acme", "--json"])
+        .json();
     assert_eq!(
         ledger.as_array().map(Vec::len),
         Some(1),
@@ -209,12 +217,14 @@ fn what_cannot_be_credited_says_why() {
 }
 
 #[test]
-fn a_balance_that_the_ledger_does_not_give_is_found() {
-    let desk = Desk::new();
-    desk.run(CREATE).done();
-    desk.run(&["account", "create", "--name", "other"]).done();
+fn a_balance_that_differs_from_the_ledger_is_found() {
+    let workspace = Workspace::new();
+    workspace.run(CREATE).assert_success();
+    workspace
+        .run(&["account", "create", "--name", "other"])
+        .assert_success();
     let database =
-        rusqlite::Connection::open(desk.path("data/switchboard.db")).expect("the database");
+        rusqlite::Connection::open(workspace.path("data/switchboard.db")).expect("the database");
     let changed = database.execute(
         "UPDATE ledger SET balance_micros = 1 WHERE account_id = (SELECT id FROM account WHERE name = 'acme')",
         [],
@@ -222,18 +232,19 @@ fn a_balance_that_the_ledger_does_not_give_is_found() {
     assert_eq!(changed, Ok(1));
     drop(database);
 
-    let ran = desk.run(&["account", "check"]);
+    let output = workspace.run(&["account", "check"]);
     assert!(
-        ran.out
+        output
+            .stdout
             .contains("account 'acme': the balance is 0.000001, the ledger gives 10.00"),
-        "{ran:?}"
+        "{output:?}"
     );
-    ran.refused(&["1 of 2 accounts"]);
-    let ran = desk.run(&["account", "check", "--json"]);
-    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    output.assert_refused(&["1 of 2 accounts"]);
+    let output = workspace.run(&["account", "check", "--json"]);
+    let found: Value = serde_json::from_str(&output.stdout).expect("JSON");
     assert_eq!(found["accounts"], 2);
     assert_eq!(found["imbalances"][0]["account"], "acme");
     assert_eq!(found["imbalances"][0]["balance"], "0.000001");
     assert_eq!(found["imbalances"][0]["entries"], "10.00");
-    ran.refused(&["1 of 2 accounts"]);
+    output.assert_refused(&["1 of 2 accounts"]);
 }

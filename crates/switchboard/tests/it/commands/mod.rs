@@ -1,7 +1,7 @@
-//! The commands for money, prices, reference data and numbers, from outside: what they print, what they refuse, and
-//! what is in force afterwards.
+//! The commands for money, prices, reference data and numbers, from outside: what they print, refuse and change.
 //!
-//! Where the store matters a case runs beside a service on both; the rest runs the program alone, in a folder of its own.
+//! Where the store matters, a case runs next to a service on both stores. The rest runs the program alone, in its own
+//! folder.
 
 mod account;
 mod numbers;
@@ -14,73 +14,73 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use testkit::TempDir;
+use testkit::{TempDir, temp_dir};
 
 use crate::rest::service::{Service, binary};
 
-/// What a command did.
+/// The exit code and output of a command.
 #[derive(Debug)]
-struct Ran {
+struct CommandOutput {
     code: Option<i32>,
-    out: String,
-    err: String,
+    stdout: String,
+    stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     fn new(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("commands print text");
         Self {
             code: output.status.code(),
-            out: text(output.stdout),
-            err: text(output.stderr),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
         }
     }
 
-    /// It did what it was asked for; returns what it printed.
-    fn done(self) -> String {
+    /// Checks that the command succeeded, and returns its output.
+    fn assert_success(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
-        self.out
+        self.stdout
     }
 
-    /// [`Self::done`] for a command that prints JSON.
+    /// [`Self::assert_success`] for a command that prints JSON.
     fn json(self) -> Value {
-        let out = self.done();
+        let out = self.assert_success();
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
     }
 
-    /// It refused, and said all of this.
-    fn refused(self, fragments: &[&str]) {
+    /// Checks that the command was refused, with all of this on standard error.
+    fn assert_refused(self, fragments: &[&str]) {
         assert_eq!(self.code, Some(1), "{self:?}");
-        self.says(fragments);
+        self.assert_stderr_contains(fragments);
     }
 
-    /// It was called wrongly, and said all of this.
-    fn misused(self, fragments: &[&str]) {
+    /// Checks that the arguments were refused, with all of this on standard error.
+    fn assert_usage_error(self, fragments: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:?}");
-        self.says(fragments);
+        self.assert_stderr_contains(fragments);
     }
 
-    fn says(&self, fragments: &[&str]) {
+    fn assert_stderr_contains(&self, fragments: &[&str]) {
         for fragment in fragments {
-            assert!(self.err.contains(fragment), "no {fragment:?}: {self:?}");
+            assert!(self.stderr.contains(fragment), "no {fragment:?}: {self:?}");
         }
-        assert!(!self.err.contains("panicked"), "{self:?}");
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
     }
 }
 
-/// Runs a command beside a service.
-fn run(service: &Service, arguments: &[&str]) -> Ran {
-    Ran::new(service.server.cli(arguments))
+/// Runs a command next to a service.
+fn run(service: &Service, arguments: &[&str]) -> CommandOutput {
+    CommandOutput::new(service.server.cli(arguments))
 }
 
 /// A folder in which the program runs without a service.
-struct Desk {
+struct Workspace {
     folder: TempDir,
 }
 
-impl Desk {
+impl Workspace {
     fn new() -> Self {
-        let folder = TempDir::create("desk").expect("a temporary folder");
+        let folder = temp_dir("workspace").expect("a temporary folder");
         Self { folder }
     }
 
@@ -96,12 +96,12 @@ impl Desk {
         read(&self.path(name))
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
-        self.run_with(arguments, "")
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
+        self.run_with_input(arguments, "")
     }
 
     /// [`Self::run`] with something on standard input.
-    fn run_with(&self, arguments: &[&str], input: &str) -> Ran {
+    fn run_with_input(&self, arguments: &[&str], input: &str) -> CommandOutput {
         let mut child = Command::new(binary())
             .args(arguments)
             .current_dir(self.folder.path())
@@ -114,7 +114,7 @@ impl Desk {
         // A command that does not read may have ended already.
         drop(stdin.write_all(input.as_bytes()));
         drop(stdin);
-        Ran::new(child.wait_with_output().expect("it ends"))
+        CommandOutput::new(child.wait_with_output().expect("it ends"))
     }
 }
 

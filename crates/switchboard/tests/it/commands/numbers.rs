@@ -1,18 +1,18 @@
-//! Numbers: a file of them corrected, and what single ones are.
+//! Numbers: correcting a file, and looking up single numbers.
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::Workspace;
 
 const ADDED: &str = "NumberE164,NumberType,CountryIso,Error";
 
 #[test]
 fn a_file_is_corrected_row_by_row() {
-    let desk = Desk::new();
+    let workspace = Workspace::new();
     let mobile = "+37120000001,mobile,LV,";
     let cases = [
         (
-            "a header with a column of a known name",
+            "a header with a known column name",
             "name,Phone\n\"A, b\",20000001\nc,67000000\n",
             &[][..],
             format!(
@@ -32,13 +32,13 @@ fn a_file_is_corrected_row_by_row() {
             format!("id,tel,{ADDED}\n7,20000001,{mobile}\n"),
         ),
         (
-            "a column by its place",
+            "a column by its position",
             "7,20000001\n",
             &["--column", "2"],
             format!("7,20000001,{mobile}\n"),
         ),
         (
-            "a column by its place under a header",
+            "a column by its position under a header",
             "id,second\n7,20000001\n",
             &["--column", "2"],
             format!("id,second,{ADDED}\n7,20000001,{mobile}\n"),
@@ -57,29 +57,33 @@ fn a_file_is_corrected_row_by_row() {
         ),
     ];
     for (case, csv, more, expected) in cases {
-        desk.write("in.csv", csv);
+        workspace.write("in.csv", csv);
         let correct = ["numbers", "correct", "in.csv", "--country", "LV"];
-        let from_file = desk.run(&[&correct[..], more].concat());
-        assert_eq!(from_file.done(), expected, "{case}");
+        let from_file = workspace.run(&[&correct[..], more].concat());
+        assert_eq!(from_file.assert_success(), expected, "{case}");
         let correct = ["numbers", "correct", "-", "--country", "LV"];
-        let from_stdin = desk.run_with(&[&correct[..], more].concat(), csv);
-        assert_eq!(from_stdin.done(), expected, "{case}, standard input");
+        let from_stdin = workspace.run_with_input(&[&correct[..], more].concat(), csv);
+        assert_eq!(
+            from_stdin.assert_success(),
+            expected,
+            "{case}, standard input"
+        );
     }
-    assert!(!desk.path("data").exists(), "no database is needed");
+    assert!(!workspace.path("data").exists(), "no database is needed");
 }
 
 #[test]
-fn what_is_no_number_gets_an_error_and_the_summary_counts_it() {
-    let desk = Desk::new();
+fn an_invalid_number_gets_an_error_and_is_counted() {
+    let workspace = Workspace::new();
     let csv = "id,number\n1,20000001\n2,none\n3,none\n4\n5,67000000\n";
-    desk.write("in.csv", csv);
+    workspace.write("in.csv", csv);
     let correct = ["numbers", "correct", "in.csv", "--country", "LV"];
-    let ran = desk.run(&correct);
-    ran.says(&[
+    let output = workspace.run(&correct);
+    output.assert_stderr_contains(&[
         "5 rows: 2 corrected (1 mobile, 1 landline, 0 unknown), 3 errors",
         "2  it is not a phone number",
     ]);
-    let out = ran.done();
+    let out = output.assert_success();
     let lines: Vec<&str> = out.lines().collect();
     assert!(
         lines[2].starts_with("2,none,,,,'none' cannot be corrected for LV: "),
@@ -88,7 +92,7 @@ fn what_is_no_number_gets_an_error_and_the_summary_counts_it() {
     assert!(lines[4].starts_with("4,,,,,the row ends"), "{out}");
 
     let to_file = ["--output", "out.csv", "--json"];
-    let mut summary = desk.run(&[&correct[..], &to_file].concat()).json();
+    let mut summary = workspace.run(&[&correct[..], &to_file].concat()).json();
     assert!(summary["rowsPerSecond"].take().is_u64());
     assert_eq!(summary["reasons"][0]["rows"], 2, "the most frequent first");
     let reasons = summary["reasons"].take();
@@ -98,14 +102,14 @@ fn what_is_no_number_gets_an_error_and_the_summary_counts_it() {
         "reasons": null, "rowsPerSecond": null,
     });
     assert_eq!(summary, expected);
-    assert_eq!(desk.read("out.csv"), out);
+    assert_eq!(workspace.read("out.csv"), out);
 }
 
 #[test]
 fn a_file_that_cannot_be_corrected_says_why() {
-    let desk = Desk::new();
-    desk.write("in.csv", "id,tel\n1,2\n");
-    desk.write("empty.csv", "");
+    let workspace = Workspace::new();
+    workspace.write("in.csv", "id,tel\n1,2\n");
+    workspace.write("empty.csv", "");
     for (command, code, fragments) in [
         (
             "nowhere.csv --country LV",
@@ -136,12 +140,12 @@ fn a_file_that_cannot_be_corrected_says_why() {
             .into_iter()
             .chain(command.split(' '))
             .collect();
-        let ran = desk.run(&arguments);
-        assert_eq!(ran.code, Some(code), "{command}: {ran:?}");
-        ran.says(&fragments);
+        let output = workspace.run(&arguments);
+        assert_eq!(output.code, Some(code), "{command}: {output:?}");
+        output.assert_stderr_contains(&fragments);
     }
     assert_eq!(
-        desk.read("in.csv"),
+        workspace.read("in.csv"),
         "id,tel\n1,2\n",
         "it is not overwritten"
     );
@@ -149,15 +153,20 @@ fn a_file_that_cannot_be_corrected_says_why() {
 
 #[test]
 fn a_number_is_looked_up() {
-    let desk = Desk::new();
+    let workspace = Workspace::new();
     let list =
         "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\nLatvia,LV,All,All,247,,0.05\n";
-    desk.write("list.csv", list);
-    desk.run(&["rates", "import", "list.csv"]).done();
-    desk.run(&["account", "create", "--name", "acme"]).done();
-    desk.write("own.csv", &list.replace("0.05", "0.01"));
-    desk.run(&["rates", "import", "own.csv", "--account", "acme"])
-        .done();
+    workspace.write("list.csv", list);
+    workspace
+        .run(&["rates", "import", "list.csv"])
+        .assert_success();
+    workspace
+        .run(&["account", "create", "--name", "acme"])
+        .assert_success();
+    workspace.write("own.csv", &list.replace("0.05", "0.01"));
+    workspace
+        .run(&["rates", "import", "own.csv", "--account", "acme"])
+        .assert_success();
 
     let lookup = [
         "numbers",
@@ -167,7 +176,7 @@ fn a_number_is_looked_up() {
         "--country",
         "LV",
     ];
-    let found = desk.run(&[&lookup[..], &["--json"]].concat()).json();
+    let found = workspace.run(&[&lookup[..], &["--json"]].concat()).json();
     let mut first = found[0].clone();
     assert!(first["operatorId"].take().is_u64());
     let expected = json!({
@@ -199,16 +208,16 @@ fn a_number_is_looked_up() {
         ]
     );
 
-    let own = desk
+    let own = workspace
         .run(&[&lookup[..], &["--json", "--account", "acme"]].concat())
         .json();
     assert_eq!(own[0]["price"], "0.01");
-    let table = desk.run(&lookup).done();
+    let table = workspace.run(&lookup).assert_success();
     let line = table.lines().nth(1).unwrap_or_default();
     for cell in ["+37129123456", "mobile", "LV", "247-01", "0.05", "LMT"] {
         assert!(line.contains(cell), "{cell}: {table}");
     }
-    let price = desk
+    let price = workspace
         .run(&["numbers", "lookup", "+3725123456", "--json"])
         .json();
     assert_eq!(
@@ -219,20 +228,22 @@ fn a_number_is_looked_up() {
 }
 
 #[test]
-fn a_number_that_is_none_is_an_error_beside_those_that_are() {
-    let desk = Desk::new();
-    let ran = desk.run(&["numbers", "lookup", "none", "+37129123456"]);
-    assert!(ran.out.contains("+37129123456"), "{ran:?}");
-    ran.refused(&[
+fn an_invalid_number_is_an_error_next_to_valid_ones() {
+    let workspace = Workspace::new();
+    let output = workspace.run(&["numbers", "lookup", "none", "+37129123456"]);
+    assert!(output.stdout.contains("+37129123456"), "{output:?}");
+    output.assert_refused(&[
         "'none' cannot be corrected",
         "1 of 2 are no numbers",
         "demonstration list",
     ]);
-    let ran = desk.run(&["numbers", "lookup", "none", "--json"]);
-    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let output = workspace.run(&["numbers", "lookup", "none", "--json"]);
+    let found: Value = serde_json::from_str(&output.stdout).expect("JSON");
     assert_eq!(found[0]["number"], "none");
     assert!(found[0]["error"].is_string(), "{found}");
-    ran.refused(&["1 of 1"]);
+    output.assert_refused(&["1 of 1"]);
     let nobody = ["numbers", "lookup", "+37129123456", "--account", "nobody"];
-    desk.run(&nobody).refused(&["'nobody'", "account list"]);
+    workspace
+        .run(&nobody)
+        .assert_refused(&["'nobody'", "account list"]);
 }

@@ -1,15 +1,15 @@
-//! Price lists: imported, exported, and charged by.
+//! Price lists: import, export and charges.
 
 use serde_json::{Value, json};
 use testkit::Backend;
 
-use super::{Desk, Ran, run, write};
+use super::{CommandOutput, Workspace, run, write};
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, sms, wait_for};
 
 const HEADER: &str = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\r\n";
 
-/// As an export writes it: sorted, complete, lines that end in CRLF.
+/// A list as an export writes it: sorted, complete, with lines that end in CRLF.
 fn list(rows: &[&str]) -> String {
     let rows: Vec<String> = rows.iter().map(|row| format!("{row}\r\n")).collect();
     format!("{HEADER}{}", rows.concat())
@@ -32,31 +32,31 @@ fn versions(history: &Value) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Imported, exported byte for byte, replaced, and the former version is still there.
+/// A list is imported, exported unchanged and replaced, and its first version can still be exported.
 fn round_trip(backend: Backend) {
     let service = Service::start(backend);
     let folder = service.server.data_dir();
     let first = list(&[ESTONIA, LMT, LATVIA, ELSEWHERE]);
     let file = write(&folder.join("first.csv"), &first);
-    let import = run(&service, &["rates", "import", &file]).done();
+    let import = run(&service, &["rates", "import", &file]).assert_success();
     assert!(
         import.ends_with("Version 1 is in force on every node within seconds.\n"),
         "{import}"
     );
-    let ran = run(&service, &["rates", "export"]);
-    assert!(!ran.err.contains("demonstration"), "{ran:?}");
-    assert_eq!(ran.done(), first);
+    let output = run(&service, &["rates", "export"]);
+    assert!(!output.stderr.contains("demonstration"), "{output:?}");
+    assert_eq!(output.assert_success(), first);
 
     let second = first
         .replace("0.031", "0.033")
         .replace(&format!("{ESTONIA}\r\n"), "");
     let file = write(&folder.join("second.csv"), &second);
-    let dry = run(&service, &["rates", "import", &file, "--dry-run"]).done();
+    let dry = run(&service, &["rates", "import", &file, "--dry-run"]).assert_success();
     let expected = "0 added, 1 changed, 1 removed, 2 as before\n  ~ LV 247-01 LMT  0.031 -> 0.033\n  - EE All  0.04\n\
                     Nothing was changed: this was a dry run.\n";
     assert_eq!(dry, expected);
     assert_eq!(
-        run(&service, &["rates", "export"]).done(),
+        run(&service, &["rates", "export"]).assert_success(),
         first,
         "a dry run changes nothing"
     );
@@ -74,19 +74,19 @@ fn round_trip(backend: Backend) {
     );
     assert_eq!(imported["added"], json!([]));
 
-    assert_eq!(run(&service, &["rates", "export"]).done(), second);
+    assert_eq!(run(&service, &["rates", "export"]).assert_success(), second);
     assert_eq!(
-        run(&service, &["rates", "export", "--version", "1"]).done(),
+        run(&service, &["rates", "export", "--version", "1"]).assert_success(),
         first
     );
     let history = run(&service, &["rates", "history", "--json"]).json();
     assert_eq!(versions(&history), [(2, 3), (1, 4)], "the newest first");
-    let table = run(&service, &["rates", "history"]).done();
+    let table = run(&service, &["rates", "history"]).assert_success();
     assert_eq!(table.lines().count(), 3, "{table}");
 }
 
-/// What is imported beside a running service is what messages cost, without a restart.
-fn charged_by(backend: Backend) {
+/// Prices that are imported next to a running service are charged without a restart.
+fn imported_prices_are_charged(backend: Backend) {
     let service = Service::start(backend);
     let newest = || {
         let ledger = run(
@@ -96,35 +96,35 @@ fn charged_by(backend: Backend) {
         .json();
         ledger[0]["amount"].as_str().unwrap_or_default().to_owned()
     };
-    let charged = |amount: &str| {
+    let wait_for_charge = |amount: &str| {
         wait_for(amount, || {
             service.accept(&sms());
             (newest() == amount).then_some(())
         });
     };
     let file = write(&service.server.data_dir().join("all.csv"), &list(&[LATVIA]));
-    run(&service, &["rates", "import", &file]).done();
-    charged("-0.05");
+    run(&service, &["rates", "import", &file]).assert_success();
+    wait_for_charge("-0.05");
     let own = LATVIA.replace("0.05", "0.02");
     let file = write(&service.server.data_dir().join("own.csv"), &list(&[&own]));
-    run(&service, &["rates", "import", &file, "--account", "main"]).done();
-    charged("-0.02");
+    run(&service, &["rates", "import", &file, "--account", "main"]).assert_success();
+    wait_for_charge("-0.02");
     let file = write(&service.server.data_dir().join("none.csv"), HEADER);
-    run(&service, &["rates", "import", &file, "--account", "main"]).done();
-    charged("-0.05");
-    run(&service, &["account", "check"]).done();
+    run(&service, &["rates", "import", &file, "--account", "main"]).assert_success();
+    wait_for_charge("-0.05");
+    run(&service, &["account", "check"]).assert_success();
     service.check_health();
 }
 
-/// An account has a list and a history of its own.
-fn of_an_account(backend: Backend) {
+/// An account has its own list and history.
+fn an_account_has_its_own_list(backend: Backend) {
     let service = Service::start(backend);
     let export = |more: &[&str]| {
         run(
             &service,
             &[&["rates", "export", "--account", "main"], more].concat(),
         )
-        .done()
+        .assert_success()
     };
     assert_eq!(export(&[]), HEADER, "nothing differs yet");
     let own = list(&["Latvia,LV,Tele2,Tele2,247,,0.01"]);
@@ -147,7 +147,7 @@ fn of_an_account(backend: Backend) {
     assert_eq!(rows, expected);
 
     let file = write(&service.server.data_dir().join("none.csv"), HEADER);
-    let text = run(&service, &["rates", "import", &file, "--account", "main"]).done();
+    let text = run(&service, &["rates", "import", &file, "--account", "main"]).assert_success();
     assert!(text.contains("1 removed"), "{text}");
     assert_eq!(export(&[]), HEADER);
     assert_eq!(export(&["--version", "1"]), own);
@@ -157,25 +157,29 @@ fn of_an_account(backend: Backend) {
     assert_eq!(
         run(&service, &history).json(),
         json!([]),
-        "everybody's is untouched"
+        "the general list is unchanged"
     );
 }
 
-on_both_backends!(round_trip, charged_by, of_an_account);
+on_both_backends!(
+    round_trip,
+    imported_prices_are_charged,
+    an_account_has_its_own_list
+);
 
 #[test]
-fn a_list_with_a_problem_is_refused_row_by_row() {
-    let desk = Desk::new();
+fn a_list_with_problems_is_refused_with_each_row() {
+    let workspace = Workspace::new();
     let text = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\nLatvia,LV,All,All,247,,0.05\n\
                 Latvia,LV,Nobody,Nobody,247,,0.05\nEstonia,QQ,All,All,,,0.04\nLithuania,LT,All,All,246,,dear\n";
-    let file = desk.write("bad.csv", text);
+    let file = workspace.write("bad.csv", text);
     for more in [&[][..], &["--dry-run"], &["--json"]] {
-        let ran = desk.run(&[&["rates", "import", &file], more].concat());
-        assert_eq!(ran.out, "", "{ran:?}");
-        let lines: Vec<&str> = ran.err.lines().map(str::trim).collect();
+        let output = workspace.run(&[&["rates", "import", &file], more].concat());
+        assert_eq!(output.stdout, "", "{output:?}");
+        let lines: Vec<&str> = output.stderr.lines().map(str::trim).collect();
         assert!(
             lines[0].contains("bad.csv was not taken, nothing was changed"),
-            "{ran:?}"
+            "{output:?}"
         );
         for (line, start) in
             lines[1..]
@@ -184,61 +188,71 @@ fn a_list_with_a_problem_is_refused_row_by_row() {
         {
             assert!(line.starts_with(start), "{start}: {line}");
         }
-        assert_eq!(lines.len(), 4, "each problem on its own line: {ran:?}");
-        ran.refused(&[]);
+        assert_eq!(lines.len(), 4, "each problem on its own line: {output:?}");
+        output.assert_refused(&[]);
     }
-    assert_eq!(desk.run(&["rates", "history", "--json"]).json(), json!([]));
+    assert_eq!(
+        workspace.run(&["rates", "history", "--json"]).json(),
+        json!([])
+    );
 }
 
 #[test]
-fn the_demonstration_list_is_called_one_and_can_be_edited() {
-    let desk = Desk::new();
-    let ran = desk.run(&["rates", "history"]);
-    ran.says(&["demonstration list is in force"]);
-    assert_eq!(ran.done(), "Nothing was imported yet.\n");
-    let ran = desk.run(&["rates", "export", "--output", "all.csv"]);
-    ran.says(&["demonstration list is in force"]);
-    assert_eq!(ran.done(), "", "it is in the file");
-    let exported = desk.read("all.csv");
+fn the_demonstration_list_is_marked_and_can_be_edited() {
+    let workspace = Workspace::new();
+    let output = workspace.run(&["rates", "history"]);
+    output.assert_stderr_contains(&["demonstration list is in force"]);
+    assert_eq!(output.assert_success(), "Nothing was imported yet.\n");
+    let output = workspace.run(&["rates", "export", "--output", "all.csv"]);
+    output.assert_stderr_contains(&["demonstration list is in force"]);
+    assert_eq!(output.assert_success(), "", "it is in the file");
+    let exported = workspace.read("all.csv");
     assert!(exported.starts_with(HEADER) && exported.lines().count() > 1000);
 
-    desk.run(&["rates", "import", "all.csv"]).done();
-    let again = desk.run(&["rates", "export"]);
+    workspace
+        .run(&["rates", "import", "all.csv"])
+        .assert_success();
+    let again = workspace.run(&["rates", "export"]);
     assert!(
-        again.err.is_empty(),
-        "it is somebody's own now: {:?}",
-        again.err
+        again.stderr.is_empty(),
+        "it is not the demonstration list any more: {:?}",
+        again.stderr
     );
-    assert_eq!(again.done(), exported);
-    desk.run(&["rates", "export", "--output", "all.json"])
-        .done();
-    desk.run(&["rates", "import", "all.json"]).done();
+    assert_eq!(again.assert_success(), exported);
+    workspace
+        .run(&["rates", "export", "--output", "all.json"])
+        .assert_success();
+    workspace
+        .run(&["rates", "import", "all.json"])
+        .assert_success();
     assert_eq!(
-        desk.run(&["rates", "export"]).done(),
+        workspace.run(&["rates", "export"]).assert_success(),
         exported,
-        "over JSON, too"
+        "as JSON, too"
     );
 }
 
 #[test]
 fn a_list_is_read_from_standard_input() {
-    let desk = Desk::new();
+    let workspace = Workspace::new();
     let text = list(&[LATVIA]);
     let import = ["rates", "import", "-"];
-    desk.run_with(&import, &text)
-        .refused(&["standard input", "--format csv"]);
-    desk.run_with(&[&import[..], &["--format", "csv"]].concat(), &text)
-        .done();
-    assert_eq!(desk.run(&["rates", "export"]).done(), text);
+    workspace
+        .run_with_input(&import, &text)
+        .assert_refused(&["standard input", "--format csv"]);
+    workspace
+        .run_with_input(&[&import[..], &["--format", "csv"]].concat(), &text)
+        .assert_success();
+    assert_eq!(workspace.run(&["rates", "export"]).assert_success(), text);
 }
 
 #[test]
-fn what_cannot_be_done_says_what_to_do() {
-    let desk = Desk::new();
-    desk.write("list.txt", HEADER);
-    desk.write("empty.csv", HEADER);
-    desk.write("no-header.csv", "Latvia,LV,All,All,247,,0.05\n");
-    std::fs::write(desk.path("latin.csv"), b"\xc5").expect("written");
+fn a_failing_command_says_what_to_do() {
+    let workspace = Workspace::new();
+    workspace.write("list.txt", HEADER);
+    workspace.write("empty.csv", HEADER);
+    workspace.write("no-header.csv", "Latvia,LV,All,All,247,,0.05\n");
+    std::fs::write(workspace.path("latin.csv"), b"\xc5").expect("written");
     for (command, fragments) in [
         ("rates import nowhere.csv", ["nowhere.csv", "cannot open"]),
         ("rates import list.txt", ["list.txt", "--format csv"]),
@@ -266,7 +280,7 @@ fn what_cannot_be_done_says_what_to_do() {
         ),
     ] {
         let arguments: Vec<&str> = command.split(' ').collect();
-        let ran: Ran = desk.run(&arguments);
-        ran.refused(&fragments);
+        let output: CommandOutput = workspace.run(&arguments);
+        output.assert_refused(&fragments);
     }
 }

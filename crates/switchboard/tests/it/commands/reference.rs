@@ -1,23 +1,23 @@
-//! Reference data: imported as a whole, in part, and not by accident.
+//! Reference data: full and partial imports, and protection from accidents.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::Backend;
 
-use super::{Desk, read, run, write};
+use super::{Workspace, read, run, write};
 use crate::rest::on_both_backends;
 use crate::rest::service::Service;
 
 const NAMES: [&str; 4] = ["operators.csv", "networks.csv", "prefixes.csv", "areas.csv"];
 
-/// The files in the repository, which are what a service begins with.
+/// A file of the repository, which a new service starts with.
 fn shipped(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reference-data");
     read(&root.join(name))
 }
 
-/// The first so many lines of a file.
+/// The first lines of a text.
 fn first_lines(text: &str, count: usize) -> String {
     text.split_inclusive('\n').take(count).collect()
 }
@@ -27,7 +27,7 @@ fn counts(shown: &Value, file: &str) -> [usize; 3] {
 }
 
 /// One file is replaced, the others stay; the next import builds on it.
-fn in_parts(backend: Backend) {
+fn a_single_file_can_be_imported(backend: Backend) {
     let service = Service::start(backend);
     let folder = service.server.data_dir().join("import");
     let path = folder.to_str().expect("a plain path");
@@ -39,7 +39,7 @@ fn in_parts(backend: Backend) {
     );
     write(&folder.join("operators.csv"), &operators);
 
-    let dry = run(&service, &["reference", "import", path, "--dry-run"]).done();
+    let dry = run(&service, &["reference", "import", path, "--dry-run"]).assert_success();
     assert!(dry.contains("LV LMT -> LV LMT Group"), "{dry}");
     assert!(
         dry.ends_with("Nothing was changed: this was a dry run.\n"),
@@ -63,7 +63,7 @@ fn in_parts(backend: Backend) {
     std::fs::remove_file(folder.join("operators.csv")).expect("it was there");
     let areas = shipped("areas.csv");
     write(&folder.join("areas.csv"), &areas);
-    let second = run(&service, &["reference", "import", path]).done();
+    let second = run(&service, &["reference", "import", path]).assert_success();
     assert!(
         second.ends_with("Version 2 is in force on every node within seconds.\n"),
         "{second}"
@@ -82,7 +82,7 @@ fn in_parts(backend: Backend) {
         &service,
         &["reference", "export", out.to_str().expect("a plain path")],
     )
-    .done();
+    .assert_success();
     assert_eq!(
         read(&out.join("operators.csv")),
         operators,
@@ -94,82 +94,89 @@ fn in_parts(backend: Backend) {
     service.check_health();
 }
 
-on_both_backends!(in_parts);
+on_both_backends!(a_single_file_can_be_imported);
 
 #[test]
-fn more_than_a_tenth_vanishes_only_when_it_is_meant() {
-    let desk = Desk::new();
+fn losing_more_than_a_tenth_needs_force() {
+    let workspace = Workspace::new();
     let areas = shipped("areas.csv");
     let rows = areas.lines().count() - 1;
     let kept = rows - rows / 10 - 1;
-    desk.write("few/areas.csv", &first_lines(&areas, kept + 1));
+    workspace.write("few/areas.csv", &first_lines(&areas, kept + 1));
     let refusal = format!("{} of {rows} rows of areas.csv would vanish", rows - kept);
     for more in [&[][..], &["--dry-run"], &["--json"]] {
-        let ran = desk.run(&[&["reference", "import", "few"], more].concat());
-        ran.refused(&[&refusal, "--force", "Nothing was changed"]);
+        let output = workspace.run(&[&["reference", "import", "few"], more].concat());
+        output.assert_refused(&[&refusal, "--force", "Nothing was changed"]);
     }
     assert_eq!(
-        desk.run(&["reference", "history", "--json"]).json(),
+        workspace.run(&["reference", "history", "--json"]).json(),
         json!([])
     );
-    desk.run(&["reference", "import", "few", "--force", "--dry-run"])
-        .done();
+    workspace
+        .run(&["reference", "import", "few", "--force", "--dry-run"])
+        .assert_success();
     assert_eq!(
-        desk.run(&["reference", "history", "--json"]).json(),
+        workspace.run(&["reference", "history", "--json"]).json(),
         json!([])
     );
-    let imported = desk
+    let imported = workspace
         .run(&["reference", "import", "few", "--force", "--json"])
         .json();
     assert_eq!(counts(&imported, "areas"), [0, rows - kept, 0]);
 
-    desk.write(
+    workspace.write(
         "tenth/areas.csv",
         &first_lines(&areas, kept + 1 - kept / 10),
     );
-    desk.run(&["reference", "import", "tenth"]).done();
+    workspace
+        .run(&["reference", "import", "tenth"])
+        .assert_success();
 }
 
 #[test]
 fn problems_are_named_line_by_line_and_nothing_is_changed() {
-    let desk = Desk::new();
-    desk.write(
+    let workspace = Workspace::new();
+    workspace.write(
         "bad/prefixes.csv",
         "prefix,country,operator_id\n371,LV,4000000\nx,LV,1\n",
     );
-    let ran = desk.run(&["reference", "import", "bad", "--force"]);
-    let lines: Vec<&str> = ran.err.lines().map(str::trim).collect();
-    assert_eq!(lines.len(), 3, "{ran:?}");
+    let output = workspace.run(&["reference", "import", "bad", "--force"]);
+    let lines: Vec<&str> = output.stderr.lines().map(str::trim).collect();
+    assert_eq!(lines.len(), 3, "{output:?}");
     assert!(
         lines[1].starts_with("prefixes.csv, line 2: ") && lines[1].contains("4000000"),
-        "{ran:?}"
+        "{output:?}"
     );
-    assert!(lines[2].starts_with("prefixes.csv, line 3: "), "{ran:?}");
-    ran.refused(&["nothing was changed"]);
+    assert!(lines[2].starts_with("prefixes.csv, line 3: "), "{output:?}");
+    output.assert_refused(&["nothing was changed"]);
 
-    desk.write("empty/other.csv", "");
-    desk.run(&["reference", "import", "empty"])
-        .refused(&["operators.csv, networks.csv", "reference export"]);
-    desk.run(&["reference", "import", "nowhere"])
-        .refused(&["no folder nowhere"]);
+    workspace.write("empty/other.csv", "");
+    workspace
+        .run(&["reference", "import", "empty"])
+        .assert_refused(&["operators.csv, networks.csv", "reference export"]);
+    workspace
+        .run(&["reference", "import", "nowhere"])
+        .assert_refused(&["no folder nowhere"]);
     assert_eq!(
-        desk.run(&["reference", "history"]).done(),
+        workspace.run(&["reference", "history"]).assert_success(),
         "Nothing was imported yet.\n"
     );
 }
 
 #[test]
-fn an_export_is_what_is_shipped_until_something_is_imported() {
-    let desk = Desk::new();
-    desk.run(&["reference", "export", "out/files"]).done();
+fn an_export_equals_the_shipped_files_before_any_import() {
+    let workspace = Workspace::new();
+    workspace
+        .run(&["reference", "export", "out/files"])
+        .assert_success();
     for name in NAMES {
         assert_eq!(
-            desk.read(&format!("out/files/{name}")),
+            workspace.read(&format!("out/files/{name}")),
             shipped(name),
             "{name}"
         );
     }
-    let same = desk
+    let same = workspace
         .run(&["reference", "import", "out/files", "--dry-run", "--json"])
         .json();
     for file in ["operators", "networks", "prefixes", "areas"] {
@@ -180,21 +187,23 @@ fn an_export_is_what_is_shipped_until_something_is_imported() {
 }
 
 #[test]
-fn prices_that_would_no_longer_count_are_said() {
-    let desk = Desk::new();
+fn prices_that_would_no_longer_apply_are_reported() {
+    let workspace = Workspace::new();
     let list = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\nLatvia,LV,LMT,LMT,247,,0.05\nLatvia,LV,All,All,247,,0.04\n";
-    desk.write("list.csv", list);
-    desk.run(&["rates", "import", "list.csv"]).done();
+    workspace.write("list.csv", list);
+    workspace
+        .run(&["rates", "import", "list.csv"])
+        .assert_success();
     let renamed = shipped("operators.csv").replace(",LV,LMT\n", ",LV,LMT Group\n");
-    desk.write("import/operators.csv", &renamed);
-    let ran = desk.run(&["reference", "import", "import", "--dry-run"]);
-    ran.says(&[
+    workspace.write("import/operators.csv", &renamed);
+    let output = workspace.run(&["reference", "import", "import", "--dry-run"]);
+    output.assert_stderr_contains(&[
         "no longer count",
         "the price list",
         "'LMT' is no operator of LV",
     ]);
-    ran.done();
-    let json = desk
+    output.assert_success();
+    let json = workspace
         .run(&["reference", "import", "import", "--dry-run", "--json"])
         .json();
     assert_eq!(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Backend;
 
-use super::{Desk, run};
+use super::{Workspace, run};
 use crate::rest::on_both_backends;
 use crate::rest::service::Service;
 
@@ -17,11 +17,11 @@ fn register(service: &Service, name: &str) -> String {
     response.text()
 }
 
-/// What can be decided is decided once; the lists show it.
-fn senders_are_listed_and_decided_about(backend: Backend) {
+/// Each decision is made once, and the lists show it.
+fn senders_are_listed_and_reviewed(backend: Backend) {
     let service = Service::start(backend);
     let (alpha, beta) = (register(&service, "Alpha"), register(&service, "Beta"));
-    let text = run(&service, &["sender", "approve", &alpha]).done();
+    let text = run(&service, &["sender", "approve", &alpha]).assert_success();
     let expected = format!("Sender {alpha}, 'Alpha' of account 'main', is approved.\n");
     assert_eq!(text, expected);
     let reject = ["sender", "reject", &beta, "--reason", "not yours", "--json"];
@@ -50,7 +50,7 @@ fn senders_are_listed_and_decided_about(backend: Backend) {
         listed(&["--account", "main", "--state", "rejected"]),
         ["Beta"]
     );
-    let table = run(&service, &["sender", "list"]).done();
+    let table = run(&service, &["sender", "list"]).assert_success();
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 3, "one line each: {table}");
     assert!(lines[1].ends_with("Brand: two lines"), "{table}");
@@ -72,18 +72,18 @@ fn senders_are_listed_and_decided_about(backend: Backend) {
         (["approve", "999"], ["no sender 999", "sender list"]),
     ] {
         let arguments = [&["sender"], &arguments[..]].concat();
-        run(&service, &arguments).refused(&fragments);
+        run(&service, &arguments).assert_refused(&fragments);
     }
-    run(&service, &["sender", "list", "--account", "nobody"]).refused(&["'nobody'"]);
-    run(&service, &["sender", "revoke", &alpha]).done();
+    run(&service, &["sender", "list", "--account", "nobody"]).assert_refused(&["'nobody'"]);
+    run(&service, &["sender", "revoke", &alpha]).assert_success();
     assert_eq!(listed(&["--state", "revoked"]), ["Alpha"]);
 }
 
-on_both_backends!(senders_are_listed_and_decided_about);
+on_both_backends!(senders_are_listed_and_reviewed);
 
 #[test]
-fn a_wrong_call_says_what_is_right() {
-    let desk = Desk::new();
+fn a_wrong_call_says_what_is_expected() {
+    let workspace = Workspace::new();
     let long = "x".repeat(201);
     for (arguments, fragments) in [
         (
@@ -98,7 +98,8 @@ fn a_wrong_call_says_what_is_right() {
         ),
         (&["reject", "1", "--reason", "a\nb"], &["one line"]),
     ] {
-        desk.run(&[&["sender"], arguments].concat())
-            .misused(fragments);
+        workspace
+            .run(&[&["sender"], arguments].concat())
+            .assert_usage_error(fragments);
     }
 }

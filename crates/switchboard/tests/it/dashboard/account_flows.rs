@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use testkit::chrome::{Chrome, Page};
 use testkit::receiver::{Receiver, Reply};
-use testkit::{Backend, PATIENCE};
+use testkit::{Backend, TEST_TIMEOUT};
 
 use super::joined;
 use crate::rest::service::{Service, sms_with, wait_for};
 
 const ADMIN: [&str; 4] = ["--role", "admin", "--account", "main"];
 
-/// Makes a token and returns its secret.
-async fn make_token(service: &Service, page: &Page, name: &str) -> String {
+/// Creates a token and returns its secret.
+async fn create_token(service: &Service, page: &Page, name: &str) -> String {
     page.open(&service.server.url("/dashboard/settings/api"))
         .await;
     page.click("Create a token").await;
@@ -28,11 +28,11 @@ async fn make_token(service: &Service, page: &Page, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn from_an_invitation_to_a_token_that_sends() {
+async fn an_invited_person_creates_a_token_and_sends_with_it() {
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = joined(&service, &chrome, "ann@example.com", &ADMIN).await;
-    let secret = make_token(&service, &page, "backend").await;
+    let secret = create_token(&service, &page, "backend").await;
     let sent = service.call_as(
         &secret,
         "POST",
@@ -45,13 +45,13 @@ async fn from_an_invitation_to_a_token_that_sends() {
     page.wait_for_path("/dashboard/settings/api").await;
     page.wait_for("backend").await;
     page.reload().await;
-    let everything = page.evaluate("document.documentElement.outerHTML").await;
-    assert!(!everything.to_string().contains(&secret), "shown once");
+    let html = page.evaluate("document.documentElement.outerHTML").await;
+    assert!(!html.to_string().contains(&secret), "shown once");
     page.back().await;
-    let everything = page.evaluate("document.documentElement.outerHTML").await;
+    let html = page.evaluate("document.documentElement.outerHTML").await;
     assert!(
-        !everything.to_string().contains(&secret),
-        "nor by going back"
+        !html.to_string().contains(&secret),
+        "not even after going back"
     );
 }
 
@@ -60,7 +60,7 @@ async fn a_deleted_token_is_answered_with_401() {
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = joined(&service, &chrome, "ann@example.com", &ADMIN).await;
-    let secret = make_token(&service, &page, "doomed").await;
+    let secret = create_token(&service, &page, "doomed").await;
     let works = service.call_as(&secret, "GET", "/token", b"");
     assert_eq!(works.status, 200);
 
@@ -74,18 +74,18 @@ async fn a_deleted_token_is_answered_with_401() {
         let refused = service.call_as(&secret, "GET", "/token", b"");
         (refused.status == 401).then_some(())
     });
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }
 
 #[tokio::test]
-async fn from_a_callback_that_failed_to_one_that_is_received() {
+async fn a_failed_callback_is_sent_again_and_received() {
     let service = Service::with(Backend::Sqlite, |builder| {
         builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
     });
-    let is_mended = Arc::new(AtomicBool::new(false));
-    let mended = is_mended.clone();
+    let is_fixed = Arc::new(AtomicBool::new(false));
+    let fixed = is_fixed.clone();
     let receiver = Receiver::builder().script(move |_| {
-        if mended.load(Ordering::Relaxed) {
+        if fixed.load(Ordering::Relaxed) {
             Reply::ok()
         } else {
             Reply::answer(200, "no")
@@ -95,8 +95,8 @@ async fn from_a_callback_that_failed_to_one_that_is_received() {
     let chrome = Chrome::start().await;
     let page = joined(&service, &chrome, "ann@example.com", &ADMIN).await;
     service.accept(&sms_with(&json!({ "dlrUrl": receiver.url("/dlr") })));
-    assert!(receiver.wait_for(1, PATIENCE), "a first try");
-    let id = wait_for("the try in the list", || {
+    assert!(receiver.wait_for(1, TEST_TIMEOUT), "a first attempt");
+    let id = wait_for("the attempt in the list", || {
         let list = service.server.cli_json(&["callbacks", "list", "--json"]);
         let tried = |one: &&Value| one["tries"].as_u64() > Some(0);
         list.as_array()?
@@ -114,22 +114,25 @@ async fn from_a_callback_that_failed_to_one_that_is_received() {
     page.wait_for("200, but the body was").await;
     page.wait_for("waiting").await;
 
-    is_mended.store(true, Ordering::Relaxed);
+    is_fixed.store(true, Ordering::Relaxed);
     let before = receiver.count();
     page.click("Send again").await;
-    page.wait_for("It is sent again now").await;
-    assert!(receiver.wait_for(before + 1, PATIENCE), "it came again");
-    wait_for("the end", || {
+    page.wait_for("It is being sent again").await;
+    assert!(
+        receiver.wait_for(before + 1, TEST_TIMEOUT),
+        "it was sent again"
+    );
+    wait_for("an empty list", || {
         let list = service.server.cli_json(&["callbacks", "list", "--json"]);
         list.as_array().is_some_and(Vec::is_empty).then_some(())
     });
     page.reload().await;
     page.wait_for("received").await;
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }
 
 #[tokio::test]
-async fn a_number_is_registered_by_the_pin_that_its_handset_got() {
+async fn a_number_is_registered_with_the_pin_from_its_handset() {
     const NUMBER: &str = "+37120000007";
     let service = Service::with(Backend::Sqlite, |builder| {
         builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
@@ -141,7 +144,7 @@ async fn a_number_is_registered_by_the_pin_that_its_handset_got() {
     page.fill("Number", "12").await;
     page.submit().await;
     assert_eq!(page.status(), Some(422), "{}", page.text().await);
-    assert_eq!(page.value("Number").await, "12", "typed once");
+    assert_eq!(page.value("Number").await, "12", "the input is kept");
     page.fill("Number", "+371 2000 0007").await;
     page.submit().await;
     page.wait_for("A PIN of five digits was sent to +37120000007")

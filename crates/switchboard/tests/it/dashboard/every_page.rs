@@ -1,5 +1,5 @@
-//! What holds of every page: nothing in the browser complains, everybody can use it, it fits a phone, it can be read
-//! without scripts; and pictures of it, for people to look at, in `target/screenshots`.
+//! Checks of every page: no errors in the browser, accessible, fits a phone, readable without scripts. Screenshots are
+//! written to `target/screenshots`.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +13,19 @@ use crate::people::client::Client;
 use crate::people::{invite, path};
 use crate::rest::service::{Service, sms, sms_with};
 
-/// Who looks at a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Who {
-    /// Not signed in.
-    Nobody,
+enum Viewer {
+    SignedOut,
     Member,
     Operator,
 }
-use Who::{Member, Nobody, Operator};
+use Viewer::{Member, Operator, SignedOut};
 
-/// Every page: the name of its pictures, who looks, and where it is. What stands in braces comes from [`Site::start`].
-const PAGES: &[(&str, Who, &str)] = &[
-    ("first-link", Nobody, "{first_link}"),
-    ("sign-in", Nobody, "/dashboard/sign-in"),
-    ("invitation", Nobody, "{invitation}"),
+/// Every page: the name of its screenshots, the viewer, and the address. [`Site::start`] replaces what is in braces.
+const PAGES: &[(&str, Viewer, &str)] = &[
+    ("first-link", SignedOut, "{first_link}"),
+    ("sign-in", SignedOut, "/dashboard/sign-in"),
+    ("invitation", SignedOut, "{invitation}"),
     ("overview", Member, "/dashboard"),
     ("consent", Member, "{consent}"),
     ("overview-operator", Operator, "/dashboard"),
@@ -119,24 +117,24 @@ const PAGES: &[(&str, Who, &str)] = &[
 ];
 
 #[tokio::test]
-async fn every_page_is_quiet_accessible_and_readable() {
+async fn every_page_is_accessible_readable_and_without_errors() {
     let site = Site::start().await;
-    let mut complaints = Vec::new();
-    for (name, who, path) in PAGES {
-        let found = site.look_at(name, *who, path).await;
-        complaints.extend(found.iter().map(|found| format!("{name}: {found}")));
+    let mut problems = Vec::new();
+    for (name, viewer, path) in PAGES {
+        let found = site.check_page(name, *viewer, path).await;
+        problems.extend(found.iter().map(|problem| format!("{name}: {problem}")));
     }
-    complaints.extend(site.unlisted().await);
-    let complaints = complaints.join("\n");
-    assert!(complaints.is_empty(), "\n{complaints}");
+    problems.extend(site.unlisted().await);
+    let problems = problems.join("\n");
+    assert!(problems.is_empty(), "\n{problems}");
 }
 
-/// A service with something on each page, and somebody of each kind before a browser.
+/// A service with content for each page, and a browser for each kind of viewer.
 struct Site {
     service: Service,
-    pages: BTreeMap<Who, Page>,
-    /// What stands in braces in the addresses.
-    known: Vec<(&'static str, String)>,
+    pages: BTreeMap<Viewer, Page>,
+    /// Placeholders in the addresses, and their values.
+    placeholders: Vec<(&'static str, String)>,
 }
 
 impl Site {
@@ -145,61 +143,64 @@ impl Site {
         let chrome = Chrome::start().await;
         let link = first_link(&service);
         let pages = BTreeMap::from([
-            (Nobody, chrome.page().await),
+            (SignedOut, chrome.page().await),
             (
                 Member,
                 joined(&service, &chrome, "ann@example.com", &[]).await,
             ),
             (Operator, operator(&service, &chrome).await),
         ]);
-        let mut known = vec![
+        let mut placeholders = vec![
             ("{first_link}", link),
             (
                 "{invitation}",
                 path(&invite(&service, "bob@example.com", &[])),
             ),
-            ("{consent}", Client::new(&service).ask("sms:send sms:rates")),
+            (
+                "{consent}",
+                Client::new(&service).request_consent("sms:send sms:rates"),
+            ),
             ("{message}", service.accept(&sms()).remove(0)),
-            ("{failed}", service.accept(&absent()).remove(0)),
+            ("{failed}", service.accept(&failing_message()).remove(0)),
         ];
-        known.extend(account::things(&service));
+        placeholders.extend(account::sample_items(&service));
         Self {
             service,
             pages,
-            known,
+            placeholders,
         }
     }
 
-    /// Pages that the navigation leads to and that the table lacks.
+    /// Pages in the navigation that are missing in the table.
     async fn unlisted(&self) -> Vec<String> {
         let mut unlisted = Vec::new();
-        for who in [Member, Operator] {
-            let page = &self.pages[&who];
+        for viewer in [Member, Operator] {
+            let page = &self.pages[&viewer];
             page.open(&self.service.server.url("/dashboard")).await;
-            let ways = "[...document.querySelectorAll('.ways a')].map((way) => way.pathname)";
-            let ways = page.evaluate(ways).await;
-            let ways = ways.as_array().expect("a list").iter();
-            let ways: Vec<&str> = ways.map(|way| way.as_str().expect("a path")).collect();
-            assert!(!ways.is_empty(), "the navigation leads nowhere");
-            let is_listed = |way: &str| {
+            let links = "[...document.querySelectorAll('.sidebar a')].map((link) => link.pathname)";
+            let links = page.evaluate(links).await;
+            let links = links.as_array().expect("a list").iter();
+            let links: Vec<&str> = links.map(|link| link.as_str().expect("a path")).collect();
+            assert!(!links.is_empty(), "the navigation has no links");
+            let is_listed = |link: &str| {
                 let paths = PAGES.iter().map(|(_, _, path)| path.split('?').next());
-                paths.flatten().any(|path| path == way)
+                paths.flatten().any(|path| path == link)
             };
-            let missing = ways.into_iter().filter(|way| !is_listed(way));
-            unlisted.extend(missing.map(|way| format!("{way} is not in the table")));
+            let missing = links.into_iter().filter(|link| !is_listed(link));
+            unlisted.extend(missing.map(|link| format!("{link} is not in the table")));
         }
         unlisted
     }
 
-    /// All that is wrong with a page.
-    async fn look_at(&self, name: &str, who: Who, path: &str) -> Vec<String> {
-        let page = &self.pages[&who];
-        let known = self.known.iter();
-        let path = known.fold(path.to_owned(), |path, (name, value)| {
+    /// The problems of a page.
+    async fn check_page(&self, name: &str, viewer: Viewer, path: &str) -> Vec<String> {
+        let page = &self.pages[&viewer];
+        let placeholders = self.placeholders.iter();
+        let path = placeholders.fold(path.to_owned(), |path, (name, value)| {
             path.replace(name, value)
         });
         page.open(&self.service.server.url(&path)).await;
-        let mut wrong = Vec::new();
+        let mut problems = Vec::new();
         if page.status() != Some(200) || page.path().await != path {
             let text = page.text().await;
             let status = page.status();
@@ -207,34 +208,34 @@ impl Site {
         }
         let heading = heading(page).await;
         if heading.is_empty() {
-            wrong.push("no heading".to_owned());
+            problems.push("no heading".to_owned());
         }
-        wrong.extend(serious("light", page.findings().await));
+        problems.extend(serious("light", page.findings().await));
         page.set_dark(true).await;
-        wrong.extend(serious("dark", page.findings().await));
+        problems.extend(serious("dark", page.findings().await));
         page.set_dark(false).await;
-        page.picture(name).await;
+        page.save_screenshots(name).await;
         page.set_viewport(390, 844).await;
         if page.is_too_wide().await {
-            wrong.push("too wide for a phone".to_owned());
+            problems.push("too wide for a phone".to_owned());
         }
         page.set_viewport(1280, 800).await;
 
-        page.without_scripts().await;
+        page.disable_scripts().await;
         page.reload().await;
         let without = self::heading(page).await;
         if without != heading {
-            wrong.push(format!("without scripts: {without:?}, not {heading:?}"));
+            problems.push(format!("without scripts: {without:?}, not {heading:?}"));
         }
-        page.with_scripts().await;
-        wrong.extend(page.noise());
-        page.forget_noise();
-        wrong
+        page.enable_scripts().await;
+        problems.extend(page.browser_errors());
+        page.clear_browser_errors();
+        problems
     }
 }
 
-/// A message that fails, and whose report nobody takes.
-fn absent() -> Value {
+/// A message that fails and whose report cannot be delivered.
+fn failing_message() -> Value {
     sms_with(&json!({ "to": "+447700900043", "dlrUrl": "http://127.0.0.1:1/" }))
 }
 

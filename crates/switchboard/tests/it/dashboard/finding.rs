@@ -1,4 +1,5 @@
-//! Looking for messages: filters in the address, pages by key, and nobody else's. Without a browser, by plain HTTP.
+//! Finding messages: filters in the address, paging by key, and no messages of other accounts. Over plain HTTP, without
+//! a browser.
 
 use serde_json::json;
 use testkit::Backend;
@@ -8,7 +9,7 @@ use crate::people::joined;
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, in_seconds, sms_with, wait_for};
 
-on_both_backends!(messages_are_found_by_what_is_known_of_them);
+on_both_backends!(messages_are_found_by_filters);
 
 /// The IDs of the rows that a page lists, in its order.
 fn listed(browser: &mut Browser<'_>, address: &str) -> Vec<String> {
@@ -20,14 +21,14 @@ fn listed(browser: &mut Browser<'_>, address: &str) -> Vec<String> {
         .collect()
 }
 
-fn messages_are_found_by_what_is_known_of_them(backend: Backend) {
+fn messages_are_found_by_filters(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = joined(&service, "ann@example.com", &[]);
     let send = |fields| service.accept(&sms_with(&fields)).remove(0);
     let delivered = send(json!({ "to": "+37120000001" }));
     let absent = send(json!({ "to": "+447700900043", "from": "Beta" }));
     let later = send(json!({ "scheduled": in_seconds(7200).to_string() }));
-    wait_for("the ends", || {
+    wait_for("the final states", || {
         let ended = listed(&mut browser, "/dashboard/messages?state=delivered").len()
             + listed(&mut browser, "/dashboard/messages?state=failed").len();
         (ended == 2).then_some(())
@@ -66,18 +67,18 @@ fn messages_are_found_by_what_is_known_of_them(backend: Backend) {
         assert_eq!(refused.status, 422, "{query}: {}", refused.text());
         assert!(refused.text().contains("id=\"filter-problem\""), "{query}");
     }
-    let story = browser.get(&format!("/dashboard/messages/{absent}")).text();
+    let detail = browser.get(&format!("/dashboard/messages/{absent}")).text();
     for expected in [
         "Failed: the subscriber is absent (error 43)",
         "Send it again later.",
-        "Taken by carrier",
+        "Accepted by carrier",
     ] {
-        assert!(story.contains(expected), "{expected}: {story}");
+        assert!(detail.contains(expected), "{expected}: {detail}");
     }
 }
 
 #[test]
-fn older_messages_stand_behind_a_link() {
+fn older_messages_are_behind_a_link() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = joined(&service, "ann@example.com", &[]);
     let empty = browser.get("/dashboard/messages").text();

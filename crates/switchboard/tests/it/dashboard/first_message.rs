@@ -1,4 +1,4 @@
-//! From the first start to the first delivered message, and what hostile texts cannot do.
+//! From the first start to the first delivered message, and hostile texts.
 
 use serde_json::json;
 use testkit::Backend;
@@ -9,13 +9,13 @@ use super::operator;
 use crate::rest::service::{Service, sms, sms_with};
 
 #[tokio::test]
-async fn a_newcomer_sees_the_first_message_delivered_and_reported() {
+async fn a_new_operator_sees_the_first_message_delivered_and_reported() {
     let receiver = Receiver::start();
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = operator(&service, &chrome).await;
     page.assert_accessible().await;
-    page.picture("overview-first-start").await;
+    page.save_screenshots("overview-first-start").await;
     page.click("Send a test message").await;
     page.wait_for_path("/dashboard/send").await;
     page.wait_for("nothing real is sent").await;
@@ -32,32 +32,32 @@ async fn a_newcomer_sees_the_first_message_delivered_and_reported() {
     page.fill("Report to", &receiver.url("/report")).await;
     page.click("main >> Send").await;
 
-    // No reload: the page renews itself until all is told.
+    // The page updates itself until the message is final and reported, without a reload.
     page.wait_until("location.pathname.startsWith('/dashboard/messages/')")
         .await;
     page.evaluate("window.untouched = true").await;
     page.wait_for("Delivered").await;
     page.wait_for("Report received").await;
-    page.wait_for("Taken by carrier simulator").await;
+    page.wait_for("Accepted by carrier simulator").await;
     assert_eq!(
         page.evaluate("window.untouched").await,
         true,
         "not loaded again"
     );
     assert_eq!(receiver.count(), 1);
-    page.assert_quiet();
+    page.assert_no_browser_errors();
     page.assert_accessible().await;
 }
 
 #[tokio::test]
-async fn times_are_the_readers_own_with_utc_on_hover() {
+async fn times_are_in_the_local_zone_with_utc_on_hover() {
     let service = Service::start(Backend::Sqlite);
     service.accept(&sms());
     let chrome = Chrome::start().await;
     let page = operator(&service, &chrome).await;
     page.set_zone("Asia/Tokyo").await;
     page.open(&service.server.url("/dashboard/messages")).await;
-    let seen = page
+    let checks = page
         .evaluate(
             "(() => {
                 const time = document.querySelector('tbody time');
@@ -71,7 +71,7 @@ async fn times_are_the_readers_own_with_utc_on_hover() {
             })()",
         )
         .await;
-    assert_eq!(seen, json!([true, true, true]), "hour, minute, title");
+    assert_eq!(checks, json!([true, true, true]), "hour, minute, title");
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn the_form_keeps_what_was_typed_and_works_without_scripts() {
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = operator(&service, &chrome).await;
-    page.without_scripts().await;
+    page.disable_scripts().await;
     page.open(&service.server.url("/dashboard/send")).await;
     page.fill("To", "nobody").await;
     page.fill("Text", "Hello “you”").await;
@@ -92,18 +92,18 @@ async fn the_form_keeps_what_was_typed_and_works_without_scripts() {
     page.fill("To", "+37120000001").await;
     page.click("main >> Send").await;
     page.wait_for("Message 1").await;
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }
 
 #[tokio::test]
-async fn hostile_texts_stay_text() {
+async fn hostile_texts_are_escaped() {
     const MARKUP: &str =
         "<img src=x onerror=\"window.broken=1\"><script>window.broken=1</script>'\"><b>&amp;";
     let receiver = Receiver::builder()
         .script(|_| Reply::answer(200, MARKUP))
         .start();
     let service = Service::start(Backend::Sqlite);
-    // Sender names are plain; what else comes from outside is not.
+    // Sender names allow no markup, unlike other input from outside.
     let url = receiver.url("/<script>window.broken=1</script>?\"><b>");
     let [id]: [String; 1] = service
         .accept(&sms_with(&json!({ "message": MARKUP, "dlrUrl": url })))
@@ -122,8 +122,8 @@ async fn hostile_texts_stay_text() {
     ] {
         page.open(&service.server.url(&path)).await;
         assert_eq!(page.status(), Some(200), "{path}");
-        let inside = page.count("main img, main script, main b").await;
-        assert_eq!(inside, 0, "{path}: {}", page.text().await);
+        let elements = page.count("main img, main script, main b").await;
+        assert_eq!(elements, 0, "{path}: {}", page.text().await);
     }
     page.open(&service.server.url(&format!("/dashboard/messages/{id}")))
         .await;
@@ -132,5 +132,5 @@ async fn hostile_texts_stay_text() {
     page.wait_for("200, but the body was").await;
     assert_eq!(page.count("main img, main script, main b").await, 0);
     assert_eq!(page.evaluate("window.broken ?? 0").await, 0);
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }

@@ -7,7 +7,7 @@ use super::{PASSWORD, first_link, operator};
 use crate::rest::service::Service;
 
 #[tokio::test]
-async fn the_operator_comes_by_the_link_and_comes_back_by_a_password() {
+async fn the_operator_signs_in_by_the_link_and_later_by_a_password() {
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = operator(&service, &chrome).await;
@@ -16,13 +16,16 @@ async fn the_operator_comes_by_the_link_and_comes_back_by_a_password() {
     page.click("Set a password").await;
     page.fill("Email", "op@example.com").await;
     page.fill("Password", PASSWORD).await;
-    page.fill("The same password again", "another one here")
-        .await;
+    page.fill("Repeat the password", "another one here").await;
     page.submit().await;
     assert_eq!(page.status(), Some(422), "{}", page.text().await);
-    assert_eq!(page.value("Email").await, "op@example.com", "typed once");
+    assert_eq!(
+        page.value("Email").await,
+        "op@example.com",
+        "the input is kept"
+    );
     page.fill("Password", PASSWORD).await;
-    page.fill("The same password again", PASSWORD).await;
+    page.fill("Repeat the password", PASSWORD).await;
     page.submit().await;
     page.wait_for_path("/dashboard").await;
     page.wait_for("op@example.com").await;
@@ -37,7 +40,7 @@ async fn the_operator_comes_by_the_link_and_comes_back_by_a_password() {
     page.press("Enter").await;
     page.wait_for_path("/dashboard").await;
     page.wait_for("100.00 EUR").await;
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }
 
 #[tokio::test]
@@ -47,10 +50,10 @@ async fn the_link_works_once() {
     operator(&service, &chrome).await;
     let later = chrome.page().await;
     later.open(&service.server.url(&first_link(&service))).await;
-    // Looking at it spends nothing: programs that preview links look, too.
+    // Opening the link does not use it up, since programs that preview links open it, too.
     later.click("main >> Sign in").await;
     assert_ne!(later.path().await, "/dashboard", "{}", later.text().await);
     later.open(&service.server.url("/dashboard")).await;
     assert!(later.path().await.starts_with("/dashboard/sign-in"));
-    later.assert_quiet();
+    later.assert_no_browser_errors();
 }

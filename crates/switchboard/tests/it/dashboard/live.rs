@@ -1,4 +1,4 @@
-//! What renews itself: streams of server-sent events, bounded, ending in order.
+//! Live updates: streams of server-sent events, limited in number and closed cleanly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::chrome::Chrome;
 use testkit::http;
-use testkit::{Backend, PATIENCE};
+use testkit::{Backend, TEST_TIMEOUT};
 
 use super::operator;
 use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::service::{Service, sms, sms_with};
 
-/// A stream, read as it comes.
+/// A stream of events, read line by line.
 struct Stream {
     lines: BufReader<TcpStream>,
     status: u16,
@@ -25,7 +25,9 @@ impl Stream {
     fn open(service: &Service, browser: &Browser<'_>, path: &str) -> Self {
         let addr = service.server.addr();
         let mut stream = TcpStream::connect(addr).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream
+            .set_read_timeout(Some(TEST_TIMEOUT))
+            .expect("a timeout");
         let cookie = format!(
             "switchboard={}",
             browser.cookie("switchboard").unwrap_or_default()
@@ -55,19 +57,19 @@ impl Stream {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// Reads until there is a line like this.
-    fn wait_until(&mut self, what: &str, fits: impl Fn(&str) -> bool) {
-        let until = Instant::now() + PATIENCE;
+    /// Reads until a line matches.
+    fn wait_until(&mut self, what: &str, matches: impl Fn(&str) -> bool) {
+        let until = Instant::now() + TEST_TIMEOUT;
         while Instant::now() < until {
             let line = self.line();
-            if fits(&line.unwrap_or_else(|| panic!("it ended before {what}"))) {
+            if matches(&line.unwrap_or_else(|| panic!("it ended before {what}"))) {
                 return;
             }
         }
-        panic!("{what} did not come");
+        panic!("timed out waiting for {what}");
     }
 
-    /// Reads until an event holds a text.
+    /// Reads until an event contains a text.
     fn wait_for(&mut self, text: &str) {
         self.wait_until(text, |line| line.contains(text));
     }
@@ -78,15 +80,15 @@ impl Stream {
 
     /// Reads until the last chunk of the answer, or the end of the connection.
     fn wait_for_end(&mut self) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TEST_TIMEOUT;
         while self.line().is_some_and(|line| line != "0") {
-            assert!(Instant::now() < until, "it goes on");
+            assert!(Instant::now() < until, "the stream did not end");
         }
     }
 }
 
 #[test]
-fn a_list_is_sent_again_when_it_changes_and_lives_longer_than_any_request_may() {
+fn a_list_is_updated_and_its_stream_outlives_the_request_timeout() {
     let service = Service::with(Backend::Sqlite, |builder| {
         builder
             .env("SWITCHBOARD_LIMITS__HEADER_SECONDS", "1")
@@ -116,7 +118,7 @@ fn a_list_is_sent_again_when_it_changes_and_lives_longer_than_any_request_may() 
 }
 
 #[test]
-fn a_message_is_followed_to_its_end() {
+fn a_message_is_followed_until_it_is_final() {
     let service = Service::start(Backend::Sqlite);
     let browser = joined(&service, "ann@example.com", &[]);
     let [id]: [String; 1] = service.accept(&sms()).try_into().expect("one");
@@ -131,7 +133,7 @@ fn a_message_is_followed_to_its_end() {
 }
 
 #[test]
-fn a_session_has_few_streams_and_gives_them_back() {
+fn the_streams_of_a_session_are_limited_and_released() {
     let service = Service::start(Backend::Sqlite);
     let ann = joined(&service, "ann@example.com", &[]);
     let bob = joined(&service, "bob@example.com", &[]);
@@ -140,16 +142,16 @@ fn a_session_has_few_streams_and_gives_them_back() {
     let refused = open(&ann);
     assert_eq!(refused.status, 503, "{}", refused.head);
     assert!(refused.head.contains("retry-after: 5"), "{}", refused.head);
-    assert_eq!(open(&bob).status, 200, "others have their own");
+    assert_eq!(open(&bob).status, 200, "others have their own limit");
     streams.pop();
     let next = open(&ann);
-    assert_eq!(next.status, 200, "a place that is given back is waited for");
-    let nobody = Browser::new(&service);
-    assert_eq!(open(&nobody).status, 303);
+    assert_eq!(next.status, 200, "the released stream is available again");
+    let signed_out = Browser::new(&service);
+    assert_eq!(open(&signed_out).status, 303);
 }
 
 #[test]
-fn streams_do_not_hold_up_an_orderly_stop() {
+fn streams_do_not_delay_a_graceful_stop() {
     let mut service = Service::start(Backend::Sqlite);
     let ann = joined(&service, "ann@example.com", &[]);
     let mut streams: Vec<Stream> = ["/dashboard/live", "/dashboard/messages/live"]
@@ -169,7 +171,7 @@ fn streams_do_not_hold_up_an_orderly_stop() {
 }
 
 #[tokio::test]
-async fn the_list_and_the_counters_renew_themselves() {
+async fn the_list_and_the_counters_update_themselves() {
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = operator(&service, &chrome).await;
@@ -181,15 +183,15 @@ async fn the_list_and_the_counters_renew_themselves() {
     page.wait_for("swift").await;
     page.wait_for("delivered").await;
 
-    // Whoever reads or types is not disturbed: the focus and what is typed stay, also when a row comes before.
+    // An update keeps the focus and the input, even when a row is inserted above.
     page.evaluate("document.querySelector('tbody a').focus()")
         .await;
-    let held = page.evaluate("document.activeElement.textContent").await;
+    let focus_before = page.evaluate("document.activeElement.textContent").await;
     page.evaluate("window.scrolled = window.scrollY").await;
     service.accept(&sms_with(&json!({ "message": "heron" })));
     page.wait_for("heron").await;
-    let still = page.evaluate("document.activeElement.textContent").await;
-    assert_eq!(still, held, "the focus stays on its message");
+    let focus_after = page.evaluate("document.activeElement.textContent").await;
+    assert_eq!(focus_after, focus_before, "the focus stays on its message");
     page.press("/").await;
     let focused = page.evaluate("document.activeElement.name").await;
     assert_eq!(focused, "to", "the first filter");
@@ -203,6 +205,6 @@ async fn the_list_and_the_counters_renew_themselves() {
     let open = page
         .evaluate("document.querySelector('#hours-table').open")
         .await;
-    assert_eq!(open, true, "what was folded open stays so");
-    page.assert_quiet();
+    assert_eq!(open, true, "an opened table stays open");
+    page.assert_no_browser_errors();
 }

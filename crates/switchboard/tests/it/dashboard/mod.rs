@@ -1,7 +1,7 @@
-//! The dashboard in a real browser: what a person sees and does, from the first link on.
+//! The dashboard in a real browser: what people see and do, starting with the first link.
 //!
-//! A test starts a [`Service`] and a [`Chrome`], and has somebody sign in: [`operator`] by the link of the first start,
-//! [`joined`] by an invitation. `testkit::chrome` says how pages are read and used. A new page gets a line in
+//! A test starts a [`Service`] and a [`Chrome`], and lets a person sign in: [`operator`] by the link of the first
+//! start, [`joined`] by an invitation. `testkit::chrome` says how pages are read and used. A new page gets a line in
 //! [`every_page`].
 
 mod account;
@@ -11,7 +11,7 @@ mod finding;
 mod first_message;
 mod first_start;
 mod live;
-mod running;
+mod operator_pages;
 mod sending;
 
 use testkit::chrome::{Chrome, Page};
@@ -19,7 +19,7 @@ use testkit::chrome::{Chrome, Page};
 use crate::people::{invite, path};
 use crate::rest::service::Service;
 
-/// One that may be chosen.
+/// A password that is accepted.
 pub(crate) const PASSWORD: &str = "violet tram eleven";
 
 /// The path of the operator's one-time link, as the first start prints it.
@@ -32,7 +32,7 @@ pub(crate) fn first_link(service: &Service) -> String {
     format!("/dashboard/sign-in/{link}")
 }
 
-/// A page on which the operator is signed in, by the link of the first start. It works once for each service.
+/// A page on which the operator is signed in by the link of the first start, which works once for each service.
 pub(crate) async fn operator(service: &Service, chrome: &Chrome) -> Page {
     let page = chrome.page().await;
     page.open(&service.server.url(&first_link(service))).await;
@@ -41,14 +41,14 @@ pub(crate) async fn operator(service: &Service, chrome: &Chrome) -> Page {
     page
 }
 
-/// A page on which somebody is signed in who accepted an invitation. `more` are further arguments of `invite create`,
+/// A page on which a person is signed in who accepted an invitation. `more` are further arguments of `invite create`,
 /// such as `--role admin`.
 pub(crate) async fn joined(service: &Service, chrome: &Chrome, email: &str, more: &[&str]) -> Page {
     let page = chrome.page().await;
     let link = path(&invite(service, email, more));
     page.open(&service.server.url(&link)).await;
     page.fill("Password", PASSWORD).await;
-    page.fill("The same password again", PASSWORD).await;
+    page.fill("Repeat the password", PASSWORD).await;
     page.submit().await;
     page.wait_for_path("/dashboard").await;
     page

@@ -1,4 +1,4 @@
-//! Sending by the form: what it says before, what it refuses, and that it sends once. Without a browser, by plain HTTP.
+//! The send form: its preview, its refusals, and that it sends once. Over plain HTTP, without a browser.
 
 use testkit::Backend;
 
@@ -40,13 +40,13 @@ fn a_message_is_sent_once_and_found(backend: Backend) {
     fields.extend([("form_token", token.as_str()), ("once", once.as_str())]);
     let sent = browser.post(PAGE, &fields);
     assert_eq!(sent.status, 303, "{}", sent.text());
-    let address = sent.header("location").expect("a way on").to_owned();
+    let address = sent.header("location").expect("a location").to_owned();
     assert!(address.starts_with("/dashboard/messages/"), "{address}");
     let again = browser.post(PAGE, &fields);
     assert_eq!(
         again.header("location"),
         Some(address.as_str()),
-        "pressed twice"
+        "sent twice"
     );
     assert_eq!(service.stored(), 1);
     fields[2].1 = "Hello!";
@@ -68,7 +68,7 @@ fn a_message_is_sent_once_and_found(backend: Backend) {
 }
 
 #[test]
-fn what_is_refused_stands_beside_its_field() {
+fn a_problem_is_shown_at_its_field() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = member(&service);
     let past = in_seconds(-3600).strftime("%Y-%m-%dT%H:%M").to_string();
@@ -94,13 +94,13 @@ fn what_is_refused_stands_beside_its_field() {
             "{field}={value}: {page}"
         );
         let kept = if field == "message" { "Acme" } else { "Hello" };
-        assert!(page.contains(kept), "what was typed stays: {page}");
+        assert!(page.contains(kept), "the input is kept: {page}");
     }
     assert_eq!(service.stored(), 0);
 }
 
 #[test]
-fn several_numbers_are_sent_to_at_once() {
+fn a_message_is_sent_to_several_numbers_at_once() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = member(&service);
     browser.get(PAGE);
@@ -114,7 +114,7 @@ fn several_numbers_are_sent_to_at_once() {
 }
 
 #[test]
-fn size_and_price_are_said_before() {
+fn size_and_price_are_shown_before_sending() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = member(&service);
     for (text, expected) in [
@@ -123,7 +123,7 @@ fn size_and_price_are_said_before() {
             "It’s <i>",
             &["UCS-2", "<mark>’</mark>", "U+2019", "s &#60;i&#62;"],
         ),
-        ("", &["Write the text to see it."]),
+        ("", &["Enter the text to see the price."]),
     ] {
         browser.get(PAGE);
         let token = browser.hidden("form_token").expect("a token");
@@ -144,7 +144,7 @@ fn size_and_price_are_said_before() {
 }
 
 #[test]
-fn the_balance_is_looked_at_before_and_while_sending() {
+fn the_balance_is_checked_before_and_while_sending() {
     let service = Service::start(Backend::Sqlite);
     service
         .server
@@ -153,13 +153,13 @@ fn the_balance_is_looked_at_before_and_while_sending() {
     browser.get(PAGE);
     let refused = browser.submit(&FIELDS);
     assert_eq!(refused.status, 422, "{}", refused.text());
-    for expected in ["The balance does not cover this", "It does not suffice."] {
+    for expected in ["The balance does not cover this", "Not enough balance."] {
         assert!(refused.text().contains(expected), "{}", refused.text());
     }
 }
 
 #[test]
-fn a_form_that_is_not_ours_and_a_suspended_account_send_nothing() {
+fn a_forged_form_and_a_suspended_account_send_nothing() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = member(&service);
     browser.get(PAGE);
@@ -180,10 +180,10 @@ fn a_form_that_is_not_ours_and_a_suspended_account_send_nothing() {
         refused.text()
     );
     assert_eq!(service.stored(), 0);
-    let mut nobody = Browser::new(&service);
-    let sent_away = nobody.get(PAGE);
+    let mut signed_out = Browser::new(&service);
+    let redirect = signed_out.get(PAGE);
     assert_eq!(
-        sent_away.header("location"),
+        redirect.header("location"),
         Some("/dashboard/sign-in?next=/dashboard/send")
     );
 }

@@ -1,4 +1,4 @@
-//! Where reports may not go: said when the address is given, and again when it is dialled.
+//! Addresses that reports may not go to. They are checked when a message is accepted, and again before each request.
 
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
 use testkit::{Backend, CALLBACKS_ALLOW};
 
-use super::post::{callbacks, send, start_with};
+use super::fixture::{callbacks, send, start_with};
 use crate::rest::service::{Service, message, sms_with, tomorrow, wait_for};
 
 const FORBIDDEN: &[(&str, &str, &str)] = &[
@@ -17,7 +17,7 @@ const FORBIDDEN: &[(&str, &str, &str)] = &[
         "a loopback address",
     ),
     (
-        "another of this machine",
+        "another address of this machine",
         "http://127.8.9.1/",
         "a loopback address",
     ),
@@ -154,11 +154,11 @@ fn forbidden_addresses_are_a_bad_request() {
     }
     assert_eq!(service.scheduled_as(&service.token), Vec::<Value>::new());
     service.accept(&sms_to("http://203.0.113.7/dlr"));
-    assert_eq!(service.stored(), 1, "what was refused is not stored");
+    assert_eq!(service.stored(), 1, "a refused message is stored");
 }
 
 #[test]
-fn what_the_operator_permits_is_permitted_and_no_more() {
+fn only_networks_that_the_operator_allows_are_allowed() {
     let service = start_with(Backend::Sqlite, |builder| {
         builder.env(CALLBACKS_ALLOW, r#"["10.1.0.0/16"]"#)
     });
@@ -167,16 +167,16 @@ fn what_the_operator_permits_is_permitted_and_no_more() {
         service.accept(&sms_to(url));
     }
     for (case, url) in [
-        ("the network beside it", "http://10.2.0.1/"),
+        ("the neighbouring network", "http://10.2.0.1/"),
         ("loopback, which the list replaces", "http://127.0.0.1/"),
     ] {
         check_refused(&service, case, url, "address");
     }
 }
 
-/// Whoever tries the service out on a machine has the receiver there, too.
+/// People who try out the service run the receiver on the same machine.
 #[test]
-fn a_service_in_development_may_call_its_own_machine_only() {
+fn a_service_in_development_may_call_only_its_own_machine() {
     let service = start_with(Backend::Sqlite, |builder| {
         builder.without_env(CALLBACKS_ALLOW)
     });
@@ -189,13 +189,13 @@ fn a_service_in_development_may_call_its_own_machine_only() {
     }
     check_refused(
         &service,
-        "the network around it",
+        "the local network",
         "http://192.168.1.1/",
         "a private address",
     );
 }
 
-/// A service behind a proxy on the same machine listens on loopback, too, and others come by it.
+/// A service behind a proxy listens on loopback as well, and others reach it through the proxy.
 #[test]
 fn a_service_that_others_may_reach_does_not_call_its_own_machine() {
     let settings = [
@@ -234,11 +234,11 @@ fn a_service_that_others_may_reach_does_not_call_its_own_machine() {
     }
 }
 
-/// Its own public addresses lead to the same machine.
+/// Its own public address belongs to the same machine.
 #[test]
 fn a_service_does_not_call_its_own_public_address() {
     let Some(own) = own_address() else {
-        println!("this machine has no address but loopback");
+        println!("this machine has only loopback addresses");
         return;
     };
     let service = start_with(Backend::Sqlite, |builder| builder);
@@ -254,9 +254,9 @@ fn own_address() -> Option<IpAddr> {
     (!own.is_loopback()).then_some(own)
 }
 
-/// What was permitted when it was given is not called once it no longer is.
+/// An address that was allowed when the message was accepted is not called once it is forbidden.
 #[test]
-fn what_is_dialled_is_judged_again() {
+fn addresses_are_checked_again_before_each_request() {
     let mut service = start_with(Backend::Sqlite, |builder| {
         builder.without_env(CALLBACKS_ALLOW).config("")
     });
@@ -265,7 +265,7 @@ fn what_is_dialled_is_judged_again() {
         .start();
     send(&service, &receiver.url("/dlr"));
     let last_reason = |service: &Service| callbacks(service, &[])[0]["last"]["reason"].clone();
-    wait_for("the first try", || {
+    wait_for("the first attempt", || {
         let list = callbacks(&service, &[]);
         list.into_iter().find(|one| one["tries"] == 1)
     });
@@ -274,14 +274,14 @@ fn what_is_dialled_is_judged_again() {
     let settings = service.server.data_dir().with_file_name("switchboard.toml");
     fs::write(settings, "[callbacks]\nallow = []\n").expect("a settings file");
     service.server.terminate();
-    let called = receiver.count();
+    let calls_before = receiver.count();
     service.server.restart();
     let url = receiver.url("/");
     let replayed = service.server.cli(&["callbacks", "replay", "--url", &url]);
     assert!(replayed.status.success(), "{replayed:?}");
-    wait_for("a try that is refused here", || {
+    wait_for("an attempt that the service refuses", || {
         let reason = "the host leads to an address that may not be called";
         (last_reason(&service) == reason).then_some(())
     });
-    assert_eq!(receiver.count(), called, "it was called nevertheless");
+    assert_eq!(receiver.count(), calls_before, "the receiver was called");
 }

@@ -1,11 +1,11 @@
-//! What the simulated handsets received.
+//! The messages that simulated handsets received.
 
 use domain::Timestamp;
 use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::receiver::Receiver;
 
-use super::post::{send_with, start, wait_for_reports};
+use super::fixture::{send_with, start, wait_for_reports};
 use crate::rest::service::{Service, in_seconds};
 
 const NUMBER: &str = "+37120000001";
@@ -16,7 +16,7 @@ fn inbox(service: &Service, number: &str) -> Value {
         .cli_json(&["simulator", "inbox", "--number", number, "--json"])
 }
 
-/// When each message came, which is only as exact as a test can know: lately, and in order.
+/// The times must be recent and in order; a test cannot know them more exactly.
 fn check_times(messages: &Value) {
     let list = messages.as_array().expect("a list");
     let times: Vec<Timestamp> = list
@@ -33,11 +33,11 @@ fn check_times(messages: &Value) {
         times.is_sorted_by(|newer, older| newer >= older),
         "{times:?}"
     );
-    let lately = in_seconds(-60)..=in_seconds(1);
-    assert!(times.iter().all(|time| lately.contains(time)), "{times:?}");
+    let recent = in_seconds(-60)..=in_seconds(1);
+    assert!(times.iter().all(|time| recent.contains(time)), "{times:?}");
 }
 
-/// The newest first, the same after a restart; what was not delivered is not there.
+/// The newest message comes first, undelivered ones are missing, and a restart changes nothing.
 fn a_handset_shows_what_it_received(backend: Backend) {
     let mut service = start(backend);
     let receiver = Receiver::start();
@@ -46,7 +46,7 @@ fn a_handset_shows_what_it_received(backend: Backend) {
         ("refused", json!({"to": "+447700900020"})),
         ("failed", json!({"to": "+447700900043"})),
         ("emulated", json!({"to": NUMBER, "testMode": "1"})),
-        ("another's", json!({"to": "+37120000002"})),
+        ("to another number", json!({"to": "+37120000002"})),
         (
             "from a number",
             json!({"to": NUMBER, "from": 37_167_000_001_u64, "message": "zweite €"}),

@@ -1,4 +1,4 @@
-//! `switchboard listen`, alone and as the README shows it.
+//! `switchboard listen`, alone and as in the README.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 use testkit::http;
 use testkit::{Backend, Process};
 
-use super::post::{payload, start};
+use super::fixture::{payload, start};
 use crate::rest::service::{binary, wait_for};
 
 const README: &str = include_str!("../../../../../README.md");
 
-/// A receiver on a free port; what it prints is its standard output alone.
+/// Starts `switchboard listen` on a free port, without its standard error.
 fn listen() -> Process {
     let mut command = Command::new("sh");
     command.args(["-c", r#"exec "$0" listen --port 0 2>/dev/null"#]);
@@ -19,7 +19,7 @@ fn listen() -> Process {
     Process::start(command).expect("it listens")
 }
 
-/// The line that ends so, without the time at its start.
+/// Waits for a line with this end, and returns it without the time at its start.
 fn printed(receiver: &Process, end: &str) -> String {
     wait_for(end, || {
         let output = receiver.output();
@@ -32,7 +32,7 @@ fn printed(receiver: &Process, end: &str) -> String {
 }
 
 #[test]
-fn what_arrives_is_printed_and_answered_ok() {
+fn requests_are_printed_and_answered_with_ok() {
     let receiver = listen();
     for (method, path, body) in [
         ("POST", "/dlr", r#"{"id":"1","status":1,"error":0}"#),
@@ -60,25 +60,25 @@ fn a_port_that_is_taken_is_an_error() {
         .args(["listen", "--port", &port])
         .output()
         .expect("it runs");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{output:?}");
-    assert!(told.contains(&port), "{told}");
+    assert!(stderr.contains(&port), "{stderr}");
 }
 
 #[test]
-fn it_ends_when_it_is_told_to() {
+fn it_stops_on_sigterm() {
     let mut receiver = listen();
     let status = receiver.terminate();
     assert!(status.success(), "{status}");
 }
 
-/// The README's line, with the addresses and the token of this test.
+/// Runs the command of the README, with the addresses and the token of this test.
 #[test]
 fn the_readme_shows_a_report() {
     let service = start(Backend::Sqlite);
     let receiver = listen();
     let start = "curl -s http://127.0.0.1:8080/sms";
-    let from = README.find(start).expect("the README's line");
+    let from = README.find(start).expect("the command in the README");
     let (line, _) = README[from..].split_once("\n```").expect("its end");
     let line = line
         .replace("http://127.0.0.1:8080", &service.server.url(""))
@@ -94,5 +94,8 @@ fn the_readme_shows_a_report() {
     let line = format!("POST /dlr  {}", payload(id, 1, 0));
     assert_eq!(printed(&receiver, &line), line);
     let shown = README.lines().any(|shown| shown.ends_with(&line));
-    assert!(shown, "the README shows what the first message prints");
+    assert!(
+        shown,
+        "the README does not show what the first message prints"
+    );
 }

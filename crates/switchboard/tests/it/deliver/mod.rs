@@ -1,18 +1,18 @@
-//! Out and back, from outside: the simulated network, the delivery reports, and those who receive them.
+//! The simulated network, the delivery reports and their receivers, from outside.
 //!
-//! Each test has a service and receivers of its own, waits for what must come with a deadline, and shows that
-//! something does not come by waiting for what is bound to come after it.
+//! Each test has its own service and receivers, and waits with a deadline for what must come. To show that something
+//! does not come, it waits for something that must come later.
 
-mod crowd;
-mod door;
+mod failing_receiver;
+mod fixture;
 mod guard;
+mod hundred_receivers;
 mod inbox;
-mod judging;
 mod listen;
 mod pausing;
-mod post;
 mod replay;
 mod reports;
+mod responses;
 mod restart;
 mod scheduled;
 mod slow_receivers;

@@ -1,28 +1,28 @@
-//! A receiver that fails again and again is left alone for a while, and not longer than it takes to be back.
+//! A receiver that keeps failing is paused, but not much longer than it fails.
 
 use std::time::Duration;
 
 use serde_json::json;
 use testkit::Backend;
 
-use super::door::Door;
-use super::post::{callbacks, start, wait_for_reports};
+use super::failing_receiver::FailingReceiver;
+use super::fixture::{callbacks, start, wait_for_reports};
 use crate::rest::service::{sms_with, wait_for};
 
 const MESSAGES: usize = 60;
-/// Tries that are under way at once at a host that nothing is known about.
-const AT_ONCE: usize = 8;
+/// Attempts in flight to a host that the service does not know yet.
+const IN_FLIGHT: usize = 8;
 
-/// Reports that fail together are one reason for the first pause, not many for the longest.
+/// Attempts that fail at the same time count as one failure: they cause the first pause, not a long one.
 #[test]
-fn a_receiver_that_is_back_soon_gets_everything_soon() {
+fn a_receiver_that_recovers_soon_gets_everything_soon() {
     let service = start(Backend::Sqlite);
-    let door = Door::closed(Duration::from_millis(500));
+    let failing = FailingReceiver::start(Duration::from_millis(500));
     let numbers: Vec<String> = (0..MESSAGES).map(|n| format!("+371200000{n:02}")).collect();
-    let body = sms_with(&json!({ "to": numbers, "dlrUrl": door.receiver.url("/dlr") }));
+    let body = sms_with(&json!({ "to": numbers, "dlrUrl": failing.receiver.url("/dlr") }));
     service.accept(&body);
-    wait_for_reports(&door.receiver, AT_ONCE);
-    door.open();
+    wait_for_reports(&failing.receiver, IN_FLIGHT);
+    failing.recover();
     wait_for("the end of all callbacks", || {
         callbacks(&service, &[]).is_empty().then_some(())
     });

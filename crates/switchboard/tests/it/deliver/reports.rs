@@ -1,18 +1,18 @@
-//! What is reported: each end of a message, once, signed.
+//! Delivery reports: one for each final state, signed.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::{Value, json};
 use testkit::Backend;
-use testkit::receiver::{Received, Receiver};
+use testkit::receiver::{ReceivedRequest, Receiver};
 
-use super::post::{
+use super::fixture::{
     callbacks, payload, payload_to, send, send_with, start, state, wait_for_reports,
 };
 use crate::rest::service::{Service, in_seconds, sms_with, utc, wait_for};
 
-/// Reads `whsec_…` and the signed text as its arguments; other people's code, so that it shares no mistake with ours.
+/// Its arguments are `whsec_…` and the signed text. It uses other programs, so that it cannot share our mistakes.
 const SIGN: &str = r#"
     key=$(printf %s "${0#whsec_}" | base64 -d | od -An -v -tx1 | tr -d ' \n')
     printf %s "$1" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64
@@ -28,7 +28,7 @@ fn signature(secret: &str, signed: &str) -> String {
     format!("v1,{}", base64.trim())
 }
 
-/// An account with the secret that its reports are signed with.
+/// Creates an account; returns a token and the secret that signs its reports.
 fn signing_account(service: &Service) -> (String, String) {
     let account = service.server.cli_json(&[
         "account",
@@ -45,7 +45,7 @@ fn signing_account(service: &Service) -> (String, String) {
     (token, secret.to_owned())
 }
 
-fn check_headers(report: &Received, secret: &str) -> String {
+fn check_headers(report: &ReceivedRequest, secret: &str) -> String {
     let header = |name| {
         report
             .header(name)
@@ -61,7 +61,7 @@ fn check_headers(report: &Received, secret: &str) -> String {
     id.to_owned()
 }
 
-/// The payload to the byte, the signature by another program, the state to read back, and the log of the try.
+/// Checks the exact payload, the signature, the status of the message and the recorded attempt.
 fn a_delivery_is_reported_and_signed(backend: Backend) {
     let service = start(backend);
     let receiver = Receiver::start();
@@ -90,7 +90,7 @@ fn a_delivery_is_reported_and_signed(backend: Backend) {
     let expected = json!({
         "id": id, "status": 1, "error": 0, "dlrDate": date, "state": "delivered", "parts": 1, "mcc": "247", "mnc": "02",
     });
-    assert_eq!(status, expected, "final before it is reported");
+    assert_eq!(status, expected, "the state is final before it is reported");
 
     wait_for("the end of the callback", || {
         callbacks(&service, &[]).is_empty().then_some(())
@@ -111,7 +111,7 @@ fn a_delivery_is_reported_and_signed(backend: Backend) {
     assert_eq!(last["address"], json!(receiver.addr().to_string()));
 }
 
-/// A number with the status and error that must be reported for it.
+/// The magic numbers of the simulator, with the status and error that must be reported for each.
 fn magic_numbers(service: &Service) -> Vec<(String, u8, u64)> {
     let list = service.server.cli_json(&["simulator", "numbers", "--json"]);
     let list = list.as_array().expect("a list");
@@ -119,7 +119,7 @@ fn magic_numbers(service: &Service) -> Vec<(String, u8, u64)> {
     let listed = list
         .iter()
         .filter(|magic| magic["channel"] == "sms" && magic["outcome"] != "expired");
-    let fate = |magic: &Value| {
+    let expected_state = |magic: &Value| {
         let number = magic["number"].as_str().expect("a number").to_owned();
         let code = magic["code"].as_u64().expect("a code");
         assert_eq!(number, format!("+447700900{code:03}"));
@@ -127,12 +127,12 @@ fn magic_numbers(service: &Service) -> Vec<(String, u8, u64)> {
     };
     let unlisted = ["+447700900018", "+447700900800", "+447700901043"];
     listed
-        .map(fate)
+        .map(expected_state)
         .chain(unlisted.map(|number| (number.to_owned(), 1, 0)))
         .collect()
 }
 
-/// All but the one that expires, which is still without an end when all others have theirs.
+/// All magic numbers, except the one that expires: it has no final state when all others do.
 fn every_magic_number_ends_with_its_code(backend: Backend) {
     let service = start(backend);
     let receiver = Receiver::start();
@@ -159,20 +159,27 @@ fn every_magic_number_ends_with_its_code(backend: Backend) {
             payload_to(&number, &id, status, error),
             "{path}"
         );
-        let shown = service.get(&format!("/sms/status/{id}")).json();
+        let status_body = service.get(&format!("/sms/status/{id}")).json();
         let state = if status == 1 { "delivered" } else { "failed" };
         assert_eq!(
-            (&shown["status"], &shown["error"], &shown["state"]),
+            (
+                &status_body["status"],
+                &status_body["error"],
+                &status_body["state"]
+            ),
             (&json!(status), &json!(error), &json!(state)),
             "{path}"
         );
     }
     assert_eq!(state(&service, &silent), "sent");
-    let shown = service.get(&format!("/sms/status/{silent}")).json();
-    assert_eq!(shown["status"], Value::Null, "no end yet: {shown}");
+    let status_body = service.get(&format!("/sms/status/{silent}")).json();
+    assert_eq!(
+        status_body["status"],
+        Value::Null,
+        "it has no final state yet: {status_body}"
+    );
 }
 
-/// The recipients that a body names.
 fn recipients(body: &Value) -> Vec<String> {
     let text = |to: &Value| to.as_str().expect("a number").to_owned();
     match &body["to"] {
@@ -182,12 +189,12 @@ fn recipients(body: &Value) -> Vec<String> {
 }
 
 /// Status and error.
-type End = (u8, u64);
+type FinalState = (u8, u64);
 
-/// One report for each message, however many parts it has and however many others were sent with it.
+/// One report for each message, for any number of parts and recipients.
 fn each_message_is_reported_once(backend: Backend) {
     let service = start(backend);
-    let cases: [(&str, Value, &[End]); 6] = [
+    let cases: [(&str, Value, &[FinalState]); 6] = [
         ("emulated delivery", json!({"testMode": "1"}), &[(1, 0)]),
         ("emulated failure", json!({"testMode": "2"}), &[(2, 43)]),
         (
@@ -211,23 +218,23 @@ fn each_message_is_reported_once(backend: Backend) {
             &[(2, 8)],
         ),
     ];
-    for (case, fields, ends) in cases {
+    for (case, fields, final_states) in cases {
         let receiver = Receiver::start();
         let mut body = sms_with(&fields);
         body["dlrUrl"] = json!(receiver.url("/dlr"));
         let ids = service.accept(&body);
         let mut expected: Vec<String> = ids
             .iter()
-            .zip(ends)
+            .zip(final_states)
             .zip(recipients(&body))
             .map(|((id, (status, error)), to)| payload_to(&to, id, *status, *error))
             .collect();
         wait_for_reports(&receiver, expected.len());
-        // A second report for one of them would have come before that of a message sent now.
+        // A second report for one of them would come before the report of a message that is sent now.
         let last = send(&service, &receiver.url("/dlr"));
         expected.push(payload(&last, 1, 0));
         let reports = wait_for_reports(&receiver, expected.len());
-        let mut reports: Vec<String> = reports.iter().map(Received::text).collect();
+        let mut reports: Vec<String> = reports.iter().map(ReceivedRequest::text).collect();
         reports.sort();
         expected.sort();
         assert_eq!(reports, expected, "{case}");

@@ -1,23 +1,23 @@
-//! Reports outlive the process, however it ends.
+//! Reports survive a stop and a crash of the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use testkit::receiver::{Receiver, Reply};
 use testkit::{Backend, Server};
 
-use super::post::{callbacks, payload, send, start, wait_for_reports};
+use super::fixture::{callbacks, payload, send, start, wait_for_reports};
 use crate::rest::service::wait_for;
 
-/// A way for the process to end.
-type End = fn(&mut Server);
+/// How the process ends.
+type Stop = fn(&mut Server);
 
 fn terminate(server: &mut Server) {
     let status = server.terminate();
     assert!(status.success(), "{status}");
 }
 
-/// An address on which nobody listens: one of a host that no other test uses, so that its port stays free.
-fn deserted(backend: Backend) -> String {
+/// An address where nobody listens. No other test uses its host, so its port stays free.
+fn unused_address(backend: Backend) -> String {
     let host = match backend {
         Backend::Sqlite => "127.0.3.1:0",
         Backend::Postgres => "127.0.3.2:0",
@@ -25,25 +25,25 @@ fn deserted(backend: Backend) -> String {
     Receiver::builder().bind(host).start().addr().to_string()
 }
 
-/// Refused before two ends of the service, received after them.
-fn a_waiting_report_outlives_the_process(backend: Backend) {
+/// The receiver is down until the service was stopped and killed once each.
+fn a_waiting_report_survives_restarts(backend: Backend) {
     let mut service = start(backend);
-    let address = deserted(backend);
+    let address = unused_address(backend);
     let id = send(&service, &format!("http://{address}/dlr"));
-    let callback = wait_for("the first try", || {
+    let callback = wait_for("the first attempt", || {
         let list = callbacks(&service, &[]);
         list.into_iter().find(|one| one["tries"] == 1)
     });
     assert_eq!(callback["last"]["reason"], "refused the connection");
-    let ends: [(&str, End); 2] = [("terminated", terminate), ("killed", Server::kill9)];
-    for (case, end) in ends {
-        end(&mut service.server);
+    let stops: [(&str, Stop); 2] = [("terminated", terminate), ("killed", Server::kill9)];
+    for (case, stop) in stops {
+        stop(&mut service.server);
         service.server.restart();
-        let [kept] = &callbacks(&service, &[])[..] else {
+        let [callback_now] = &callbacks(&service, &[])[..] else {
             panic!("{case}: one callback waits");
         };
         assert_eq!(
-            (&kept["id"], &kept["state"]),
+            (&callback_now["id"], &callback_now["state"]),
             (&callback["id"], &"waiting".into()),
             "{case}"
         );
@@ -59,8 +59,8 @@ fn a_waiting_report_outlives_the_process(backend: Backend) {
     assert_eq!(report.header("webhook-id"), Some(number.as_str()));
 }
 
-/// The receiver has the request but never answered it, and then nobody was there to hear the answer.
-fn try_again_after(backend: Backend, end: End) {
+/// The receiver got the request, but the process ended before the answer.
+fn check_attempt_is_repeated_after(backend: Backend, stop: Stop) {
     let mut service = start(backend);
     let first = AtomicBool::new(true);
     let receiver = Receiver::builder().script(move |_| {
@@ -73,7 +73,7 @@ fn try_again_after(backend: Backend, end: End) {
     let receiver = receiver.start();
     send(&service, &receiver.url("/dlr"));
     wait_for_reports(&receiver, 1);
-    end(&mut service.server);
+    stop(&mut service.server);
     service.server.restart();
     let reports = wait_for_reports(&receiver, 2);
     assert_eq!(reports[0].text(), reports[1].text());
@@ -86,16 +86,16 @@ fn try_again_after(backend: Backend, end: End) {
     });
 }
 
-fn a_try_is_made_again_after_a_graceful_end(backend: Backend) {
-    try_again_after(backend, terminate);
+fn an_attempt_is_repeated_after_a_graceful_stop(backend: Backend) {
+    check_attempt_is_repeated_after(backend, terminate);
 }
 
-fn a_try_is_made_again_after_a_crash(backend: Backend) {
-    try_again_after(backend, Server::kill9);
+fn an_attempt_is_repeated_after_a_crash(backend: Backend) {
+    check_attempt_is_repeated_after(backend, Server::kill9);
 }
 
 crate::rest::on_both_backends!(
-    a_waiting_report_outlives_the_process,
-    a_try_is_made_again_after_a_graceful_end,
-    a_try_is_made_again_after_a_crash,
+    a_waiting_report_survives_restarts,
+    an_attempt_is_repeated_after_a_graceful_stop,
+    an_attempt_is_repeated_after_a_crash,
 );

@@ -1,4 +1,4 @@
-//! Slow and failing receivers beside a healthy one: what they cost others, and the database.
+//! Slow and failing receivers do not affect a healthy receiver or the database.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 use testkit::receiver::{Receiver, Reply};
-use testkit::{Backend, PATIENCE};
+use testkit::{Backend, TEST_TIMEOUT};
 
-use super::post::start_with;
+use super::fixture::start_with;
 use crate::rest::service::{Service, sms_with};
 
-/// A service on a network that reports at once.
+/// A service whose network reports at once.
 fn start() -> Service {
     start_with(Backend::Sqlite, |builder| {
         builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "0")
     })
 }
 
-/// Sends messages that are reported to `url`, a thousand with each request.
+/// Sends messages that are reported to `url`, a thousand in each request.
 fn send_many(service: &Service, url: &str, count: usize) {
     let numbers: Vec<String> = (0..count).map(|n| format!("+3712{n:07}")).collect();
     for numbers in numbers.chunks(1_000) {
@@ -27,11 +27,11 @@ fn send_many(service: &Service, url: &str, count: usize) {
     }
 }
 
-/// The service's database, to look into.
+/// Reads the database of a service.
 struct Database(Connection);
 
 impl Database {
-    fn of(service: &Service) -> Self {
+    fn open(service: &Service) -> Self {
         let path = service.server.data_dir().join("switchboard.db");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         Self(Connection::open_with_flags(path, flags).expect("the file opens"))
@@ -42,7 +42,7 @@ impl Database {
         number.expect("a number")
     }
 
-    /// How often callbacks that wait have been claimed, all together.
+    /// The sum of all claims of waiting callbacks.
     fn claims(&self) -> i64 {
         self.number("SELECT coalesce(sum(attempt), 0) FROM callback_queue")
     }
@@ -55,17 +55,17 @@ impl Database {
     }
 }
 
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < until, "{what}: not in time");
-        thread::sleep(Duration::from_millis(20)); // tidy: between two looks at a state that has a deadline
+fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while !is_true() {
+        assert!(Instant::now() < deadline, "{what}: not in time");
+        thread::sleep(Duration::from_millis(20)); // tidy: polls a state, with a deadline
     }
 }
 
-/// They once filled the memory for callbacks, and everybody waited for them.
+/// Regression test: slow receivers filled the memory for callbacks, and all other receivers waited.
 #[test]
-fn slow_receivers_leave_a_healthy_one_alone() {
+fn slow_receivers_do_not_delay_a_healthy_one() {
     const SLOW: usize = 6;
     const REPORTS: usize = 3_700;
     const HEALTHY: usize = 100;
@@ -81,43 +81,43 @@ fn slow_receivers_leave_a_healthy_one_alone() {
     for receiver in &slow {
         send_many(&service, &receiver.url("/dlr"), REPORTS);
     }
-    let database = Database::of(&service);
+    let database = Database::open(&service);
     database.wait_for_reports(SLOW * REPORTS);
     let healthy = Receiver::start();
     send_many(&service, &healthy.url("/dlr"), HEALTHY);
-    let came = healthy.wait_for(HEALTHY, PATIENCE);
-    assert!(came, "{} of {HEALTHY} reports came", healthy.count());
+    let all_came = healthy.wait_for(HEALTHY, TEST_TIMEOUT);
+    assert!(all_came, "{} of {HEALTHY} reports came", healthy.count());
     let waiting = database.number("SELECT count(*) FROM callback_queue");
-    assert!(waiting > 0, "the slow ones still have theirs to come");
+    assert!(waiting > 0, "the slow receivers are done already");
 }
 
-/// What waited for it was once claimed and put back with each pause, all of it.
+/// Regression test: each pause claimed the whole backlog and released it again.
 #[test]
-fn the_backlog_of_a_paused_receiver_costs_nothing() {
+fn the_backlog_of_a_paused_receiver_is_not_claimed() {
     const REPORTS: usize = 2_000;
-    /// The first tries, and those that find out whether it is back.
-    const CLAIMS: i64 = 60;
+    /// The first attempts, and those that check whether the receiver is back.
+    const MAX_CLAIMS: i64 = 60;
 
     let service = start();
     let failing = Receiver::builder()
         .script(|_| Reply::answer(500, "no"))
         .start();
     send_many(&service, &failing.url("/dlr"), REPORTS);
-    let database = Database::of(&service);
+    let database = Database::open(&service);
     database.wait_for_reports(REPORTS);
     wait_until("the receiver is paused", || {
         let held = database.number("SELECT count(*) FROM callback_queue WHERE owner > 0");
         failing.count() > 0 && held == 0
     });
-    let (claims, tries) = (database.claims(), failing.count());
-    wait_until("it was tried again after two pauses", || {
-        failing.count() >= tries + 2
+    let (claims, attempts) = (database.claims(), failing.count());
+    wait_until("it was called again after two pauses", || {
+        failing.count() >= attempts + 2
     });
     let more = database.claims() - claims;
     assert!(
-        more <= CLAIMS,
-        "{more} claims for {} tries",
-        failing.count() - tries
+        more <= MAX_CLAIMS,
+        "{more} claims for {} attempts",
+        failing.count() - attempts
     );
     let waiting = database.number("SELECT count(*) FROM callback_queue");
     assert_eq!(usize::try_from(waiting), Ok(REPORTS), "none is lost");

@@ -1,5 +1,5 @@
-/* Stands before the C library's clocks and moves the wall clock by as many seconds as the file FAULT_CLOCK says. The
- * monotonic clock goes on as it is. Nothing here allocates.
+/* Replaces the clock functions of the C library and moves the wall clock by the seconds in the file FAULT_CLOCK.
+ * The monotonic clock is not affected. Nothing here allocates.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-/* Stands before the C library's calls that write files and makes them fail on command, for SQLite's files only.
+/* Replaces the functions of the C library that write files and lets them fail on command, for the files of SQLite only.
  *
- * FAULT_FOLDER names a folder; a trouble lasts while its file exists there. Nothing here allocates, and the real calls
- * go straight to the kernel, so that it does not matter which allocator or library is loaded besides.
+ * FAULT_FOLDER names a folder; a fault lasts while its file exists there. Nothing here allocates, and the real calls go
+ * straight to the kernel, so that this works with any allocator and any other library.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,19 +12,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SYNC_FAILS, SYNC_FAILS_ONCE, SYNC_HANGS, DISK_IS_FULL, TROUBLES };
+enum { SYNC_FAILS, SYNC_FAILS_ONCE, SYNC_HANGS, DISK_IS_FULL, FAULTS };
 
-static const char *const names[TROUBLES] = {"sync-fails", "sync-fails-once", "sync-hangs", "disk-is-full"};
-static char paths[TROUBLES][PATH_MAX];
+static const char *const names[FAULTS] = {"sync-fails", "sync-fails-once", "sync-hangs", "disk-is-full"};
+static char paths[FAULTS][PATH_MAX];
 
 __attribute__((constructor)) static void find_files(void) {
     const char *folder = getenv("FAULT_FOLDER");
-    for (int trouble = 0; folder && trouble < TROUBLES; trouble++)
-        snprintf(paths[trouble], PATH_MAX, "%s/%s", folder, names[trouble]);
+    for (int fault = 0; folder && fault < FAULTS; fault++)
+        snprintf(paths[fault], PATH_MAX, "%s/%s", folder, names[fault]);
 }
 
-static int lasts(int trouble) {
-    return paths[trouble][0] && access(paths[trouble], F_OK) == 0;
+static int is_active(int fault) {
+    return paths[fault][0] && access(paths[fault], F_OK) == 0;
 }
 
 static int ends_with(const char *text, const char *end) {
@@ -41,12 +41,12 @@ static int is_database(int fd) {
 }
 
 static int sync_is_refused(int fd) {
-    if (lasts(SYNC_HANGS) && is_database(fd))
-        while (lasts(SYNC_HANGS))
+    if (is_active(SYNC_HANGS) && is_database(fd))
+        while (is_active(SYNC_HANGS))
             usleep(1000);
-    if ((lasts(SYNC_FAILS) && is_database(fd)) ||
+    if ((is_active(SYNC_FAILS) && is_database(fd)) ||
         /* Only one caller can remove the file. */
-        (lasts(SYNC_FAILS_ONCE) && is_database(fd) && unlink(paths[SYNC_FAILS_ONCE]) == 0)) {
+        (is_active(SYNC_FAILS_ONCE) && is_database(fd) && unlink(paths[SYNC_FAILS_ONCE]) == 0)) {
         errno = EIO;
         return 1;
     }
@@ -54,7 +54,7 @@ static int sync_is_refused(int fd) {
 }
 
 static int write_is_refused(int fd) {
-    if (lasts(DISK_IS_FULL) && is_database(fd)) {
+    if (is_active(DISK_IS_FULL) && is_database(fd)) {
         errno = ENOSPC;
         return 1;
     }

@@ -3,136 +3,144 @@
 use std::fs;
 use std::sync::Arc;
 
-use super::crowd::Crowd;
-use super::dice::Dice;
-use super::ledger::Ledger;
-use super::shim::{Disk, Trouble};
-use super::subject::{Shape, Subject};
+use super::answer_log::AnswerLog;
+use super::callers::Callers;
+use super::end_to_end::{DuplicateLimits, EndToEndTest, WINDOW};
+use super::faulty_disk::{DiskFault, FaultyDisk};
+use super::rng::Rng;
+use super::test_service::{RequestKind, TestService};
 use super::waiting::wait_until;
-use super::way::{Bounds, WINDOW, Way};
 
 const CALLERS: usize = 32;
 
 #[test]
-fn a_failed_sync_ends_the_service_and_acknowledges_nothing() {
-    for trouble in [Trouble::SyncFails, Trouble::SyncFailsOnce] {
-        let disk = Disk::new();
-        let mut subject = Subject::from(disk.server());
-        let ledger: Arc<Ledger> = Arc::default();
-        let crowd = Crowd::enter(&subject.sender(Shape::Plain), CALLERS, &ledger);
-        ledger.wait_for_accepted(1000);
-        disk.begin(trouble);
-        if trouble == Trouble::SyncFails {
-            ledger.trouble_has_begun();
+fn a_failed_sync_stops_the_service_and_acknowledges_nothing() {
+    for fault in [DiskFault::SyncFails, DiskFault::SyncFailsOnce] {
+        let disk = FaultyDisk::new();
+        let mut service = TestService::from(disk.server());
+        let answer_log: Arc<AnswerLog> = Arc::default();
+        let callers = Callers::start(&service.sender(RequestKind::Plain), CALLERS, &answer_log);
+        answer_log.wait_for_accepted(1000);
+        disk.begin(fault);
+        if fault == DiskFault::SyncFails {
+            answer_log.storage_failed();
         }
-        let status = subject.wait_for_its_end();
-        crowd.wait();
-        assert_eq!(status.code(), Some(1), "{trouble:?}");
-        assert!(!ledger.entries().refused.is_empty(), "{trouble:?}: no 503");
-        wait_until("it said why", || {
-            subject
+        let status = service.wait_for_exit();
+        callers.join();
+        assert_eq!(status.code(), Some(1), "{fault:?}");
+        assert!(
+            !answer_log.entries().refused.is_empty(),
+            "{fault:?}: no 503"
+        );
+        wait_until("the service logs the reason", || {
+            service
                 .server
                 .output()
                 .contains("could not make a write durable; nothing more is accepted")
         });
-        // Only the log can be trusted: it must not be copied into the file and thrown away.
-        let log = fs::metadata(subject.server.data_dir().join("switchboard.db-wal"));
-        assert!(log.is_ok_and(|log| log.len() > 0), "{trouble:?}: no log");
+        // Only the write-ahead log can be trusted, so no checkpoint may have emptied it.
+        let wal = fs::metadata(service.server.data_dir().join("switchboard.db-wal"));
+        assert!(
+            wal.is_ok_and(|wal| wal.len() > 0),
+            "{fault:?}: no write-ahead log"
+        );
 
-        if trouble == Trouble::SyncFails {
-            ledger.trouble_ends();
-            disk.end(trouble);
+        if fault == DiskFault::SyncFails {
+            answer_log.storage_recovers();
+            disk.end(fault);
         }
-        subject.server.restart();
-        ledger.check(&subject, &mut Dice::throw());
-        assert_eq!(subject.readiness(), 200, "{trouble:?}");
+        service.server.restart();
+        answer_log.check(&service, &mut Rng::seeded());
+        assert_eq!(service.ready_status(), 200, "{fault:?}");
     }
 }
 
 #[test]
-fn a_full_disk_refuses_until_there_is_room() {
-    let disk = Disk::new();
-    let mut subject = Subject::from(disk.server());
-    let ledger: Arc<Ledger> = Arc::default();
-    let crowd = Crowd::enter(&subject.sender(Shape::Plain), CALLERS, &ledger);
+fn a_full_disk_refuses_until_there_is_space() {
+    let disk = FaultyDisk::new();
+    let mut service = TestService::from(disk.server());
+    let answer_log: Arc<AnswerLog> = Arc::default();
+    let callers = Callers::start(&service.sender(RequestKind::Plain), CALLERS, &answer_log);
     for _ in 0..2 {
-        ledger.wait_for_accepted(1000);
-        disk.begin(Trouble::DiskIsFull);
-        ledger.trouble_has_begun();
-        let goal = ledger.entries().refused.len() + 200;
-        ledger.wait_until("callers are refused", |entries| {
+        answer_log.wait_for_accepted(1000);
+        disk.begin(DiskFault::DiskIsFull);
+        answer_log.storage_failed();
+        let goal = answer_log.entries().refused.len() + 200;
+        answer_log.wait_until("callers are refused", |entries| {
             entries.refused.len() >= goal
         });
-        wait_until("it is not ready", || subject.readiness() == 503);
-        ledger.trouble_ends();
-        disk.end(Trouble::DiskIsFull);
-        ledger.wait_for_accepted(1000);
-        wait_until("it is ready again", || subject.readiness() == 200);
+        wait_until("the service is not ready", || service.ready_status() == 503);
+        answer_log.storage_recovers();
+        disk.end(DiskFault::DiskIsFull);
+        answer_log.wait_for_accepted(1000);
+        wait_until("the service is ready again", || {
+            service.ready_status() == 200
+        });
     }
-    crowd.leave();
-    assert_eq!(ledger.entries().unanswered, Vec::<u64>::new());
-    ledger.check(&subject, &mut Dice::throw());
-    subject.server.kill9();
-    subject.server.restart();
-    ledger.check(&subject, &mut Dice::throw());
+    callers.stop();
+    assert_eq!(answer_log.entries().unanswered, Vec::<u64>::new());
+    answer_log.check(&service, &mut Rng::seeded());
+    service.server.kill9();
+    service.server.restart();
+    answer_log.check(&service, &mut Rng::seeded());
 }
 
-/// While nothing can be stored, nothing ends; once there is room everything does, without a restart. What the network
-/// answered meanwhile was kept, so nothing is sent again.
+/// While nothing can be stored, no message ends; once there is space all of them do, without a restart. The service
+/// keeps the answers of the network meanwhile, so nothing is sent again.
 #[test]
-fn a_full_disk_delays_and_loses_nothing_on_the_way() {
-    let disk = Disk::new();
-    let way = Way::from(disk.server());
-    let crowd = way.crowd(CALLERS);
+fn a_full_disk_delays_messages_and_loses_none() {
+    let disk = FaultyDisk::new();
+    let test = EndToEndTest::from(disk.server());
+    let callers = test.callers(CALLERS);
     for _ in 0..2 {
-        way.wait_for_answered(500);
-        disk.begin(Trouble::DiskIsFull);
-        let goal = way.refused() + 200;
-        wait_until("callers are refused", || way.refused() >= goal);
-        disk.end(Trouble::DiskIsFull);
+        test.wait_for_answered(500);
+        disk.begin(DiskFault::DiskIsFull);
+        let goal = test.refused() + 200;
+        wait_until("callers are refused", || test.refused() >= goal);
+        disk.end(DiskFault::DiskIsFull);
     }
-    way.wait_for_answered(500);
-    crowd.leave();
-    way.check(Bounds::default());
+    test.wait_for_answered(500);
+    callers.stop();
+    test.check(DuplicateLimits::default());
 }
 
-/// The first write that cannot be made durable ends the service, whoever made it: here the network's answers and reports.
+/// Any write that cannot be made durable stops the service, also when no caller caused it. Here the writes are answers
+/// of the network and delivery reports.
 #[test]
-fn a_failed_sync_ends_a_service_that_nobody_calls() {
-    let disk = Disk::new();
-    let mut way = Way::from(disk.server());
-    let crowd = way.crowd(CALLERS);
-    way.wait_for_answered(500);
-    crowd.leave();
-    disk.begin(Trouble::SyncFails);
-    let status = way.subject.wait_for_its_end();
-    assert_eq!(status.code(), Some(1), "{}", way.subject.server.output());
-    disk.end(Trouble::SyncFails);
-    way.restart();
-    way.check(Bounds {
+fn a_failed_sync_stops_a_service_without_callers() {
+    let disk = FaultyDisk::new();
+    let mut test = EndToEndTest::from(disk.server());
+    let callers = test.callers(CALLERS);
+    test.wait_for_answered(500);
+    callers.stop();
+    disk.begin(DiskFault::SyncFails);
+    let status = test.service.wait_for_exit();
+    assert_eq!(status.code(), Some(1), "{}", test.service.server.output());
+    disk.end(DiskFault::SyncFails);
+    test.restart();
+    test.check(DuplicateLimits {
         after_each_crash: WINDOW,
         otherwise: 0,
     });
 }
 
-/// An operator whose disk is full can stop the service.
 #[test]
-fn a_service_that_cannot_store_stops_all_the_same() {
-    let disk = Disk::new();
+fn a_service_with_a_full_disk_can_be_stopped() {
+    let disk = FaultyDisk::new();
     let server = disk
         .server()
         .env("SWITCHBOARD_LIMITS__SHUTDOWN_SECONDS", "2");
-    let mut way = Way::from(server);
-    let crowd = way.crowd(CALLERS);
-    way.wait_for_answered(500);
-    disk.begin(Trouble::DiskIsFull);
-    let goal = way.refused() + 50;
-    wait_until("callers are refused", || way.refused() >= goal);
-    way.subject.server.terminate();
-    crowd.wait();
-    disk.end(Trouble::DiskIsFull);
-    way.restart();
-    way.check(Bounds {
+    let mut test = EndToEndTest::from(server);
+    let callers = test.callers(CALLERS);
+    test.wait_for_answered(500);
+    disk.begin(DiskFault::DiskIsFull);
+    let goal = test.refused() + 50;
+    wait_until("callers are refused", || test.refused() >= goal);
+    test.service.server.terminate();
+    callers.join();
+    disk.end(DiskFault::DiskIsFull);
+    test.restart();
+    test.check(DuplicateLimits {
         after_each_crash: WINDOW,
         otherwise: 0,
     });

@@ -1,23 +1,24 @@
-//! What the service promises when things break: the process, the disk, the database, the callers.
+//! What the service guarantees when things break: the process, the disk, the database, the callers.
 //!
-//! Each test runs the real binary, lets a crowd of callers send, breaks something and then compares what the callers
-//! were answered with what is stored. The promise behind all of them: what was answered with 200 is there, whatever
-//! happened afterwards, and everyone else was told the truth.
+//! Each test runs the real binary, lets many callers send, breaks something and then compares the answers of the
+//! callers with what is stored. They all check the same guarantee: every request that got 200 is stored, whatever
+//! happened afterwards, and every other caller got a true answer.
 
+mod answer_log;
+mod callers;
 mod cluster;
-mod crowd;
-mod dice;
-mod ledger;
-mod proxy;
-mod raw;
-mod shim;
+mod faulty_disk;
+mod lossy_proxy;
+mod pending_request;
+mod rng;
 pub(crate) mod signal;
-mod subject;
+mod test_service;
 mod waiting;
 
 mod crash;
 mod database_away;
 mod disk;
+mod end_to_end;
 mod locks;
 mod overload;
 mod panics;
@@ -25,4 +26,3 @@ mod plans;
 mod slow_callers;
 mod slow_start;
 mod stopping;
-mod way;

@@ -1,59 +1,59 @@
-//! More comes than the service may take.
+//! More requests than the service may accept.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use testkit::http::{self, Response};
-use testkit::load::{self, Load, Requests, Until};
-use testkit::{Backend, PATIENCE};
+use testkit::load::{self, Load, Requests, RunLimit};
+use testkit::{Backend, TEST_TIMEOUT};
 
-use super::crowd::Crowd;
-use super::dice::Dice;
-use super::ledger::{Ledger, is_refusal};
-use super::raw::Held;
-use super::shim::{Disk, Trouble};
-use super::subject::{Shape, Subject, builder};
+use super::answer_log::{AnswerLog, is_refusal};
+use super::callers::Callers;
+use super::faulty_disk::{DiskFault, FaultyDisk};
+use super::pending_request::PendingRequest;
+use super::rng::Rng;
+use super::test_service::{RequestKind, TestService, builder};
 
 const IN_FLIGHT: u64 = 4;
 
 crate::rest::on_both_backends!(
-    beyond_the_requests_in_flight_callers_are_told_to_come_back,
+    requests_beyond_the_in_flight_limit_are_told_to_retry,
     many_connections_at_once_are_all_served,
 );
 
-fn beyond_the_requests_in_flight_callers_are_told_to_come_back(backend: Backend) {
+fn requests_beyond_the_in_flight_limit_are_told_to_retry(backend: Backend) {
     let limit = IN_FLIGHT.to_string();
-    let subject = Subject::from(builder(backend).env("SWITCHBOARD_LIMITS__IN_FLIGHT", limit));
-    let sender = subject.sender(Shape::Keyed);
-    let ledger: Arc<Ledger> = Arc::default();
-    let begin = |_| Held::begin(&sender, ledger.open().number);
-    let in_flight: Vec<Held> = (0..IN_FLIGHT).map(begin).collect();
+    let service = TestService::from(builder(backend).env("SWITCHBOARD_LIMITS__IN_FLIGHT", limit));
+    let sender = service.sender(RequestKind::Keyed);
+    let answer_log: Arc<AnswerLog> = Arc::default();
+    let begin = |_| PendingRequest::begin(&sender, answer_log.next_request().number);
+    let in_flight: Vec<PendingRequest> = (0..IN_FLIGHT).map(begin).collect();
     let surplus = sender.send(IN_FLIGHT);
     assert!(is_refusal(&surplus), "{surplus:?}");
-    for held in in_flight {
-        assert_eq!(held.finish(), "HTTP/1.1 200 OK");
+    for pending in in_flight {
+        assert_eq!(pending.finish(), "HTTP/1.1 200 OK");
     }
 
-    // A crowd that never waits keeps the service busy with refusals, yet someone always gets in.
-    let crowd = Crowd::enter(&sender, 16, &ledger);
-    ledger.wait_for_accepted(200);
-    crowd.leave();
-    assert_eq!(ledger.entries().unanswered, Vec::<u64>::new());
-    ledger.check(&subject, &mut Dice::throw());
+    // Callers that never wait keep the service busy with refusals, but some requests are always accepted.
+    let callers = Callers::start(&sender, 16, &answer_log);
+    answer_log.wait_for_accepted(200);
+    callers.stop();
+    assert_eq!(answer_log.entries().unanswered, Vec::<u64>::new());
+    answer_log.check(&service, &mut Rng::seeded());
 }
 
 fn many_connections_at_once_are_all_served(backend: Backend) {
     const CONNECTIONS: usize = 256;
-    let subject = Subject::start(backend);
-    let sender = subject.sender(Shape::Plain);
+    let service = TestService::start(backend);
+    let sender = service.sender(RequestKind::Plain);
     let report = load::run(
-        subject.server.addr(),
+        service.server.addr(),
         Load {
             connections: CONNECTIONS,
             warm_up: Duration::ZERO,
-            until: Until::Count(4 * CONNECTIONS as u64),
-            requests: Requests::Made(Box::new(move |number, request| {
+            limit: RunLimit::Count(4 * CONNECTIONS as u64),
+            requests: Requests::Generated(Box::new(move |number, request| {
                 request.extend_from_slice(&sender.encode(number));
             })),
             on_answer: None,
@@ -62,36 +62,38 @@ fn many_connections_at_once_are_all_served(backend: Backend) {
     assert!(report.is_clean(CONNECTIONS), "{report:?}");
 }
 
-/// While the disk makes the writer wait, the queue fills up: what is beyond is refused at once, and what waits in it is
+/// While the disk blocks the writer, the queue fills up. Further requests are refused at once, and the queued ones are
 /// stored when the disk is back.
 #[test]
-fn a_full_queue_refuses_at_once_and_keeps_what_it_took() {
-    const ORDERS: u64 = 24;
+fn a_full_queue_refuses_at_once_and_stores_what_it_accepted() {
+    const REQUESTS: u64 = 24;
     const QUEUE: usize = 2;
-    let disk = Disk::new();
+    let disk = FaultyDisk::new();
     let server = disk
         .server()
         .env("SWITCHBOARD_LIMITS__ACCEPT_QUEUE", QUEUE.to_string());
-    let subject = Subject::from(server);
-    let sender = subject.sender(Shape::Keyed);
+    let service = TestService::from(server);
+    let sender = service.sender(RequestKind::Keyed);
     assert_eq!(sender.send(0).status, 200, "IDs are reserved beforehand");
-    disk.begin(Trouble::SyncHangs);
+    disk.begin(DiskFault::SyncHangs);
     let (answers, answered) = mpsc::channel::<Response>();
-    for number in 1..=ORDERS {
+    for number in 1..=REQUESTS {
         let (sender, answers) = (sender.clone(), answers.clone());
         thread::spawn(move || answers.send(sender.send(number)));
     }
     drop(answers);
-    // What is being written, at most a queue of it, and what waits.
-    for _ in 0..usize::try_from(ORDERS).expect("few") - 2 * QUEUE {
-        let answer = answered.recv_timeout(PATIENCE).expect("refused at once");
+    // All but the requests that are being written (at most a queue of them) and the queued ones.
+    for _ in 0..usize::try_from(REQUESTS).expect("few") - 2 * QUEUE {
+        let answer = answered
+            .recv_timeout(TEST_TIMEOUT)
+            .expect("refused at once");
         assert!(is_refusal(&answer), "{answer:?}");
     }
     let health = http::request(sender.addr, "GET", "/health/live", &[], b"");
     assert_eq!(health.expect("an answer").status, 200);
-    disk.end(Trouble::SyncHangs);
+    disk.end(DiskFault::SyncHangs);
     let late: Vec<u16> = answered.iter().map(|answer| answer.status).collect();
-    let taken = late.iter().filter(|status| **status == 200).count();
-    assert!(taken >= QUEUE, "{late:?}");
-    assert_eq!(subject.stored().len(), 1 + taken);
+    let accepted = late.iter().filter(|status| **status == 200).count();
+    assert!(accepted >= QUEUE, "{late:?}");
+    assert_eq!(service.stored().len(), 1 + accepted);
 }

@@ -1,69 +1,72 @@
-//! Background tasks that panic, again and again, in the running service.
+//! Background tasks that panic repeatedly in the running service.
 
 use std::fs;
 
 use domain::Clock;
-use domain::clock::SystemClock;
+use engine::clock::SystemClock;
 use serde_json::json;
 use testkit::http::{self, Connection};
-use testkit::{Backend, TempDir};
+use testkit::{Backend, TempDir, temp_dir};
 
-use super::subject::{Subject, builder};
+use super::test_service::{TestService, builder};
 use super::waiting::wait_until;
 
-/// Names a place, and a file: who passes there panics while the file exists.
+/// Names a kill point and a file: tasks panic at that point while the file exists.
 const VARIABLE: &str = "SWITCHBOARD_PANIC_AT";
 
-/// The heartbeat panics each time: the service is not ready, and is so again when that ends. Meanwhile it works.
+/// While the heartbeat panics, the service reports that it is not ready, but still delivers messages.
 #[test]
 fn a_service_is_not_ready_while_a_task_panics() {
     for backend in Backend::ALL {
-        let panics = Panics::begin(backend, "node.beaten");
-        let subject = &panics.subject;
-        wait_until("it is not ready", || subject.readiness() == 503);
-        panics.wait_for_restarts("heartbeat");
-        let id = panics.send(None);
-        panics.wait_for_delivery(id);
-        panics.end();
+        let panicking = PanickingService::start(backend, "node.beaten");
+        let service = &panicking.service;
+        wait_until("the service is not ready", || service.ready_status() == 503);
+        panicking.wait_for_restarts("heartbeat");
+        let id = panicking.send(None);
+        panicking.wait_for_delivery(id);
+        panicking.stop_panics();
     }
 }
 
-/// The task that claims due messages panics after the commit. No lane has these messages until the comparison finds them.
+/// The task that claims due messages panics after the commit. These messages are in no lane until the next comparison
+/// of the database with memory finds them.
 #[test]
-fn what_a_task_claimed_before_it_panicked_is_sent() {
+fn messages_that_a_task_claimed_before_it_panicked_are_sent() {
     for backend in Backend::ALL {
-        let panics = Panics::begin(backend, "claim.committed");
+        let panicking = PanickingService::start(backend, "claim.committed");
         let soon = SystemClock.now() + jiff::SignedDuration::from_secs(2);
         let soon = soon.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let ids: Vec<u64> = (0..5).map(|_| panics.send(Some(&soon))).collect();
-        panics.wait_for_restarts("dispatch-scan");
-        let panics = panics.end();
+        let ids: Vec<u64> = (0..5).map(|_| panicking.send(Some(&soon))).collect();
+        panicking.wait_for_restarts("dispatch-scan");
+        let panicking = panicking.stop_panics();
         for id in ids {
-            panics.wait_for_delivery(id);
+            panicking.wait_for_delivery(id);
         }
     }
 }
 
-/// A service in which a task panics.
-struct Panics {
-    subject: Subject,
+/// A service in which a task panics at a kill point.
+struct PanickingService {
+    service: TestService,
     folder: TempDir,
 }
 
-impl Panics {
-    fn begin(backend: Backend, place: &str) -> Self {
-        let folder = TempDir::create("panics").expect("a temporary folder");
+impl PanickingService {
+    fn start(backend: Backend, point: &str) -> Self {
+        let folder = temp_dir("panics").expect("a temporary folder");
         let file = folder.path().join("panic");
-        let order = format!("{place}:{}", file.display());
-        let subject = Subject::from(builder(backend).env(VARIABLE, order));
+        let setting = format!("{point}:{}", file.display());
+        let service = TestService::from(builder(backend).env(VARIABLE, setting));
         fs::write(&file, "").expect("the file is written");
-        Self { subject, folder }
+        Self { service, folder }
     }
 
-    /// No more panics: the service is ready again.
-    fn end(self) -> Self {
+    /// Ends the panics and waits until the service is ready.
+    fn stop_panics(self) -> Self {
         fs::remove_file(self.folder.path().join("panic")).expect("the file is there");
-        wait_until("it is ready", || self.subject.readiness() == 200);
+        wait_until("the service is ready", || {
+            self.service.ready_status() == 200
+        });
         self
     }
 
@@ -73,12 +76,12 @@ impl Panics {
             body["scheduled"] = scheduled.into();
         }
         let headers = [
-            ("X-Service-Token", self.subject.token.as_str()),
+            ("X-Service-Token", self.service.token.as_str()),
             ("Content-Type", "application/json"),
         ];
         let body = body.to_string();
         let answer = http::request(
-            self.subject.server.addr(),
+            self.service.server.addr(),
             "POST",
             "/sms",
             &headers,
@@ -91,9 +94,9 @@ impl Panics {
     }
 
     fn wait_for_delivery(&self, id: u64) {
-        let mut connection = Connection::open(self.subject.server.addr()).expect("it is up");
+        let mut connection = Connection::open(self.service.server.addr()).expect("it is up");
         wait_until("the message is delivered", || {
-            let state = self.subject.state(&mut connection, id);
+            let state = self.service.state(&mut connection, id);
             state.is_some_and(|(_, end)| end == Some((1, 0)))
         });
     }
@@ -101,7 +104,7 @@ impl Panics {
     fn wait_for_restarts(&self, task: &str) {
         let line = format!("switchboard_task_restarts_total{{task=\"{task}\"}} ");
         wait_until("restarts are counted", || {
-            let metrics = http::request(self.subject.server.addr(), "GET", "/metrics", &[], b"")
+            let metrics = http::request(self.service.server.addr(), "GET", "/metrics", &[], b"")
                 .expect("metrics");
             let metrics = metrics.text();
             let counted = metrics.lines().find_map(|found| found.strip_prefix(&line));

@@ -1,25 +1,25 @@
-//! Tables that were empty when their statements were planned, and are not any more.
+//! Query plans that were made while the tables were empty.
 //!
-//! Plans are made once for a connection and kept. One that reads a whole table is cheap while the table is empty, and
-//! takes minutes when a backlog has gathered in it, until the server's statistics notice.
+//! A connection makes each plan once and keeps it. A plan that reads a whole table is cheap while the table is empty,
+//! but takes minutes once a backlog has grown, until the server updates its statistics.
 
 use domain::Clock;
-use domain::clock::SystemClock;
+use engine::clock::SystemClock;
 use serde_json::{Value, json};
 use testkit::http::{self, Response};
 use testkit::receiver::Receiver;
-use testkit::{Backend, PATIENCE};
+use testkit::{Backend, TEST_TIMEOUT};
 
-use super::database_away::Administrator;
-use super::subject::{Subject, builder};
+use super::database_away::AdminConnection;
+use super::test_service::{TestService, builder};
 use super::waiting::wait_until;
 
-/// Messages of a wave that are sent at once; and that are scheduled.
+/// Messages of a batch that are sent at once, and that are scheduled.
 const SENT: usize = 20;
 const SCHEDULED: usize = 3;
-/// What a wave may read by the indexes of a table: far more than it needs, and less than half of what is in the table.
-const READ: i64 = 20_000;
-/// 50,000 rows in each table, out of everybody's way: they belong to nobody who is there, and their time is next year.
+/// How many rows of a table a batch may read by indexes: far more than it needs, and less than half of the table.
+const MAX_READ: i64 = 20_000;
+/// Adds 50,000 rows to each table that nobody works on: their owners do not exist, and they are due far in the future.
 const FILL: &str = "
     INSERT INTO queue (owner, lane, due_us, id, attempt, account_id, expires_us)
     SELECT -1, 0, 4000000000000000 + n, 9000000000000000 + n, 0, 0, 4000000000000000
@@ -34,7 +34,7 @@ const FILL: &str = "
     INSERT INTO transit SELECT (jsonb_populate_record(t, jsonb_build_object(
         'reference', concat('\\x', lpad(to_hex(n), 16, '0')), 'id', t.id + 1000000 + n))).*
     FROM transit AS t CROSS JOIN generate_series(1, 50000) AS n WHERE t.id = (SELECT min(id) FROM transit)";
-const OTHERS: &str = "
+const OTHER_CONNECTIONS: &str = "
     SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
 const TABLES: [&str; 5] = [
     "queue",
@@ -45,64 +45,63 @@ const TABLES: [&str; 5] = [
 ];
 
 #[test]
-fn plans_of_empty_tables_are_good_for_full_ones() {
-    let subject = Subject::from(builder(Backend::Postgres));
-    let url = subject.server.database_url().expect("PostgreSQL");
-    let administrator = Administrator::connect(url);
-    let mut waves = Waves {
-        subject,
+fn plans_made_for_empty_tables_are_good_for_full_ones() {
+    let service = TestService::from(builder(Backend::Postgres));
+    let url = service.server.database_url().expect("PostgreSQL");
+    let admin = AdminConnection::connect(url);
+    let mut traffic = Traffic {
+        service,
         receiver: Receiver::start(),
         number: 0,
     };
-    // The statistics are not to come to the rescue.
+    // New statistics would lead to new plans.
     for table in ["queue", "callback_queue", "idempotency"] {
-        administrator.run(&format!(
+        admin.run(&format!(
             "ALTER TABLE {table} SET (autovacuum_enabled = false)"
         ));
     }
-    waves.pass();
-    administrator.run("DELETE FROM idempotency; DELETE FROM transit");
-    administrator
-        .run("VACUUM ANALYZE queue, callback_queue, idempotency, message, callback, transit");
-    // All plans are made anew, for tables that are empty.
-    waves.pass();
-    administrator.run(FILL);
-    let before = TABLES.map(|table| read_from(&administrator, table));
-    waves.pass();
-    // What a connection has read is counted at the latest when it ends.
-    waves.subject.server.terminate();
-    wait_until("its connections have ended", || {
-        administrator.count(OTHERS) == 0
+    traffic.send_batch();
+    admin.run("DELETE FROM idempotency; DELETE FROM transit");
+    admin.run("VACUUM ANALYZE queue, callback_queue, idempotency, message, callback, transit");
+    // All plans are made again, for empty tables.
+    traffic.send_batch();
+    admin.run(FILL);
+    let before = TABLES.map(|table| rows_read(&admin, table));
+    traffic.send_batch();
+    // The server counts what a connection has read when the connection ends, at the latest.
+    traffic.service.server.terminate();
+    wait_until("the connections of the service have ended", || {
+        admin.count(OTHER_CONNECTIONS) == 0
     });
     for (table, before) in TABLES.into_iter().zip(before) {
-        let read = read_from(&administrator, table) - before;
+        let read = rows_read(&admin, table) - before;
         println!(
             "{read} rows of {table} were read by {} messages",
             SENT + SCHEDULED
         );
-        assert!(read < READ, "{read} rows of {table} were read");
+        assert!(read < MAX_READ, "{read} rows of {table} were read");
     }
 }
 
-/// How many rows of a table were read by its indexes; of one that is partitioned, in all its partitions.
-fn read_from(administrator: &Administrator, table: &str) -> i64 {
-    administrator.count(&format!(
+/// How many rows were read by the indexes of a table and of its partitions.
+fn rows_read(admin: &AdminConnection, table: &str) -> i64 {
+    admin.count(&format!(
         "SELECT sum(coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables WHERE relname ~ '^{table}(_[a-z0-9]+)?$'"
     ))
 }
 
-/// Messages that go all the way: stored, claimed, sent, ended, reported.
-struct Waves {
-    subject: Subject,
+/// Sends messages and waits until they are delivered and reported.
+struct Traffic {
+    service: TestService,
     receiver: Receiver,
     number: usize,
 }
 
-impl Waves {
-    fn pass(&mut self) {
+impl Traffic {
+    fn send_batch(&mut self) {
         self.number += 1;
         let to: Vec<String> = (0..SENT).map(|n| format!("+371200000{n:02}")).collect();
-        let key = format!("wave-{}", self.number);
+        let key = format!("batch-{}", self.number);
         for _ in 0..2 {
             self.post(&json!({ "to": to }), &key);
         }
@@ -114,8 +113,8 @@ impl Waves {
         }
         let all = SENT + SCHEDULED;
         assert!(
-            self.receiver.wait_for(self.number * all, PATIENCE),
-            "{} reports in wave {}",
+            self.receiver.wait_for(self.number * all, TEST_TIMEOUT),
+            "{} reports after batch {}",
             self.receiver.count(),
             self.number
         );
@@ -129,11 +128,11 @@ impl Waves {
             body[field] = value.clone();
         }
         let headers = [
-            ("X-Service-Token", self.subject.token.as_str()),
+            ("X-Service-Token", self.service.token.as_str()),
             ("Content-Type", "application/json"),
             ("Idempotency-Key", key),
         ];
-        let (addr, body) = (self.subject.server.addr(), body.to_string());
+        let (addr, body) = (self.service.server.addr(), body.to_string());
         let answer = http::request(addr, "POST", "/sms", &headers, body.as_bytes());
         let answer = answer.expect("an answer");
         assert_eq!(answer.status, 200, "{}", answer.text());

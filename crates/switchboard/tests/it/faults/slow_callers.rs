@@ -1,64 +1,68 @@
-//! Callers that begin a request and never end it.
+//! Callers that start a request and never finish it.
 
 use std::time::Duration;
 
 use testkit::Backend;
 use testkit::http::Connection;
-use testkit::load::{self, Load, Requests, Until};
+use testkit::load::{self, Load, Requests, RunLimit};
 
-use super::subject::{Sender, Shape, Subject, builder};
+use super::test_service::{RequestKind, RequestSender, TestService, builder};
 
 const SLOW: usize = 200;
 const OTHERS: usize = 16;
 
-crate::rest::on_both_backends!(slow_callers_hold_nobody_up);
+crate::rest::on_both_backends!(slow_callers_do_not_delay_others);
 
-fn slow_callers_hold_nobody_up(backend: Backend) {
-    for (half, limit, says) in [
-        (Half::Headers, "HEADER_SECONDS", "headers did not arrive"),
-        (Half::Body, "BODY_SECONDS", "body did not arrive"),
+fn slow_callers_do_not_delay_others(backend: Backend) {
+    for (incomplete, limit, says) in [
+        (
+            Incomplete::Headers,
+            "HEADER_SECONDS",
+            "headers did not arrive",
+        ),
+        (Incomplete::Body, "BODY_SECONDS", "body did not arrive"),
     ] {
         let limit = format!("SWITCHBOARD_LIMITS__{limit}");
-        let subject = Subject::from(builder(backend).env(limit, "2"));
-        let sender = subject.sender(Shape::Plain);
-        let slow: Vec<Connection> = (0..SLOW).map(|_| begin(&sender, half)).collect();
+        let service = TestService::from(builder(backend).env(limit, "2"));
+        let sender = service.sender(RequestKind::Plain);
+        let slow: Vec<Connection> = (0..SLOW).map(|_| begin(&sender, incomplete)).collect();
         let report = load::run(sender.addr, others(&sender));
-        assert!(report.is_clean(OTHERS), "{half:?}: {report:?}");
+        assert!(report.is_clean(OTHERS), "{incomplete:?}: {report:?}");
         for mut connection in slow {
             let answer = connection.read_response().expect("an answer");
-            assert_eq!(answer.status, 400, "{half:?}: {answer:?}");
-            assert!(answer.text().contains(says), "{half:?}: {answer:?}");
+            assert_eq!(answer.status, 400, "{incomplete:?}: {answer:?}");
+            assert!(answer.text().contains(says), "{incomplete:?}: {answer:?}");
             let rest = connection.read_to_close().expect("it is closed");
-            assert!(rest.is_empty(), "{half:?}: {rest:?}");
+            assert!(rest.is_empty(), "{incomplete:?}: {rest:?}");
         }
     }
 }
 
-/// How far a slow caller gets.
+/// Which part of its request a slow caller does not finish.
 #[derive(Clone, Copy, Debug)]
-enum Half {
+enum Incomplete {
     Headers,
     Body,
 }
 
-fn begin(sender: &Sender, half: Half) -> Connection {
-    let order = sender.encode(0);
-    let sent = match half {
-        Half::Headers => order.len() / 4,
-        Half::Body => order.len() - 8,
+fn begin(sender: &RequestSender, incomplete: Incomplete) -> Connection {
+    let request = sender.encode(0);
+    let sent = match incomplete {
+        Incomplete::Headers => request.len() / 4,
+        Incomplete::Body => request.len() - 8,
     };
     let mut connection = Connection::open(sender.addr).expect("the service takes connections");
-    connection.send(&order[..sent]).expect("it reads");
+    connection.send(&request[..sent]).expect("it reads");
     connection
 }
 
-fn others(sender: &Sender) -> Load {
+fn others(sender: &RequestSender) -> Load {
     let sender = sender.clone();
     Load {
         connections: OTHERS,
         warm_up: Duration::ZERO,
-        until: Until::Count(1000),
-        requests: Requests::Made(Box::new(move |number, request| {
+        limit: RunLimit::Count(1000),
+        requests: Requests::Generated(Box::new(move |number, request| {
             request.extend_from_slice(&sender.encode(number));
         })),
         on_answer: None,

@@ -5,15 +5,15 @@ use std::thread;
 
 use testkit::{Backend, Server, TestDatabase};
 
-use super::database_away::Administrator;
+use super::database_away::AdminConnection;
 use super::waiting::wait_until;
 use crate::rest::service::binary;
 
-/// The newest connection that waits for the table of nodes; 0 when none does.
+/// The newest connection that waits for the lock on the `node` table; 0 if none does.
 const WAITING: &str = "
     SELECT coalesce(max(pid), 0)::bigint FROM pg_locks WHERE relation = 'node'::regclass AND NOT granted";
 
-/// Heartbeats time out quickly. The first one, by which a node joins, is tried again instead of ending the service.
+/// Heartbeats time out quickly. The first one, which registers the node, is retried instead of ending the service.
 #[test]
 fn a_node_joins_as_soon_as_its_database_answers() {
     let database = TestDatabase::create_blocking();
@@ -24,18 +24,18 @@ fn a_node_joins_as_soon_as_its_database_answers() {
             .env("SWITCHBOARD_DATABASE__URL", url.clone())
             .start()
     };
-    // It makes the tables.
+    // The first start creates the tables.
     assert!(start().terminate().success());
-    let administrator = Administrator::connect(database.url());
-    administrator.run("BEGIN; LOCK TABLE node IN ACCESS EXCLUSIVE MODE");
+    let admin = AdminConnection::connect(database.url());
+    admin.run("BEGIN; LOCK TABLE node IN ACCESS EXCLUSIVE MODE");
     let starting = thread::spawn(start);
-    let mut tries = HashSet::new();
-    wait_until("it has tried twice", || {
-        tries.insert(administrator.count(WAITING));
-        tries.remove(&0);
-        tries.len() >= 2
+    let mut attempts = HashSet::new();
+    wait_until("the node has tried twice", || {
+        attempts.insert(admin.count(WAITING));
+        attempts.remove(&0);
+        attempts.len() >= 2
     });
-    administrator.run("COMMIT");
+    admin.run("COMMIT");
     let mut node = starting.join().expect("it starts");
     assert!(node.terminate().success());
 }

@@ -3,15 +3,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 
 pub(super) const POLL: Duration = Duration::from_millis(5);
 
-/// Returns once `state` holds.
+/// Returns once `state` is true.
 pub(super) fn wait_until(what: &str, mut state: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     while !state() {
-        assert!(Instant::now() < until, "waited in vain until {what}");
-        thread::sleep(POLL); // tidy: between two looks at a state that nothing announces
+        assert!(Instant::now() < until, "timed out waiting until {what}");
+        thread::sleep(POLL); // tidy: polls a state that nothing announces
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that nobody here wrote: the official SDKs, the Inspector, the conformance suite (`crates/testkit/mcp`).
+//! Third-party clients: the official SDKs, the Inspector, the conformance suite (`crates/testkit/mcp`).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use testkit::receiver::Receiver;
 use super::{TOOLS, start};
 use crate::rest::service::Service;
 
-/// Scripts of ours and packages of others.
+/// Our scripts and third-party packages.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/mcp");
 
 /// The Node.js that came with the packages, or the system's.
@@ -28,7 +28,7 @@ pub(super) fn script(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
 }
 
-/// A program out of the packages.
+/// A program from the packages.
 pub(super) fn package(name: &str) -> Command {
     let mut command = node();
     command.arg(script("node_modules/.bin").join(name));
@@ -46,8 +46,8 @@ pub(super) fn python(name: &str) -> Command {
     command
 }
 
-/// Gives a script its order and reads what it wrote.
-pub(super) fn run(mut command: Command, order: &Value) -> Value {
+/// Runs a script with these instructions on standard input, and returns the JSON that it prints.
+pub(super) fn run(mut command: Command, instructions: &Value) -> Value {
     let command = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -55,7 +55,7 @@ pub(super) fn run(mut command: Command, order: &Value) -> Value {
     let mut child = command.spawn().expect("the client starts");
     let mut input = child.stdin.take().expect("piped");
     input
-        .write_all(order.to_string().as_bytes())
+        .write_all(instructions.to_string().as_bytes())
         .expect("it reads");
     drop(input);
     let output = child.wait_with_output().expect("it ends");
@@ -65,7 +65,7 @@ pub(super) fn run(mut command: Command, order: &Value) -> Value {
     })
 }
 
-/// One call of every tool, and whether it is to succeed.
+/// Calls of every tool, and whether they succeed.
 fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)> {
     let sms = |to: &str| json!({ "to": to, "from": "Acme", "message": "Hi", "testMode": "1" });
     let name = format!("Acme {number}");
@@ -111,12 +111,12 @@ fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)>
     ]
 }
 
-/// Has a client do everything. The SDKs hold each result against the schema of its tool.
+/// Lets a client call every tool. The SDKs check each result against the schema of its tool.
 fn check_client(
     service: &Service,
     number: usize,
     command: Command,
-    mut order: Value,
+    mut instructions: Value,
     version: &str,
 ) {
     let receiver = Receiver::start();
@@ -125,19 +125,19 @@ fn check_client(
         .iter()
         .map(|(tool, arguments, _)| json!([tool, arguments]))
         .collect();
-    order["url"] = json!(service.server.url("/mcp"));
-    order["token"] = json!(service.token);
-    order["calls"] = json!(plain);
-    let written = run(command, &order);
-    assert_eq!(written["version"], version, "{written}");
-    assert_eq!(written["server"]["name"], "switchboard");
-    let tools = written["tools"].as_array().expect("tools");
+    instructions["url"] = json!(service.server.url("/mcp"));
+    instructions["token"] = json!(service.token);
+    instructions["calls"] = json!(plain);
+    let report = run(command, &instructions);
+    assert_eq!(report["version"], version, "{report}");
+    assert_eq!(report["server"]["name"], "switchboard");
+    let tools = report["tools"].as_array().expect("tools");
     let names: Vec<&str> = tools
         .iter()
         .filter_map(|tool| tool["name"].as_str())
         .collect();
     assert_eq!(names, TOOLS.map(|(name, _)| name));
-    let results = written["results"].as_array().expect("results");
+    let results = report["results"].as_array().expect("results");
     assert_eq!(results.len(), calls.len());
     for ((tool, arguments, succeeds), result) in calls.iter().zip(results) {
         assert_eq!(
@@ -149,13 +149,13 @@ fn check_client(
     }
 }
 
-/// A client whose token is no good must say so, and not hang or try for ever.
-fn check_refusal(service: &Service, command: Command, mut order: Value) {
-    order["url"] = json!(service.server.url("/mcp"));
-    order["token"] = json!("sb_nonsense");
-    order["calls"] = json!([]);
-    let written = run(command, &order);
-    assert!(written["error"].is_string(), "{written}");
+/// A client with an invalid token must report that, and not hang or retry forever.
+fn check_refusal(service: &Service, command: Command, mut instructions: Value) {
+    instructions["url"] = json!(service.server.url("/mcp"));
+    instructions["token"] = json!("sb_nonsense");
+    instructions["calls"] = json!([]);
+    let report = run(command, &instructions);
+    assert!(report["error"].is_string(), "{report}");
 }
 
 #[test]
@@ -171,9 +171,9 @@ fn the_sdks_for_typescript_use_every_tool() {
             command.arg(script("client.mjs"));
             command
         };
-        let order = json!({ "sdk": sdk, "mode": mode });
-        check_client(&service, number, client(), order.clone(), version);
-        check_refusal(&service, client(), order);
+        let instructions = json!({ "sdk": sdk, "mode": mode });
+        check_client(&service, number, client(), instructions.clone(), version);
+        check_refusal(&service, client(), instructions);
     }
 }
 
@@ -181,20 +181,20 @@ fn the_sdks_for_typescript_use_every_tool() {
 fn the_sdk_for_python_uses_every_tool() {
     let service = start();
     for (number, mode, version) in [(1, "legacy", "2025-11-25"), (2, "auto", "2026-07-28")] {
-        let order = json!({ "mode": mode });
+        let instructions = json!({ "mode": mode });
         check_client(
             &service,
             number,
             python("client.py"),
-            order.clone(),
+            instructions.clone(),
             version,
         );
-        check_refusal(&service, python("client.py"), order);
+        check_refusal(&service, python("client.py"), instructions);
     }
 }
 
 #[test]
-fn the_inspector_finds_no_fault_with_the_schemas() {
+fn the_inspector_accepts_the_schemas() {
     let service = start();
     let inspect = |arguments: &[&str]| {
         let mut command = package("inspector");
@@ -206,23 +206,20 @@ fn the_inspector_finds_no_fault_with_the_schemas() {
             .arg(bearer)
             .args(arguments);
         let output = command.output().expect("the Inspector starts");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{arguments:?}: {said}");
-        let written: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        (written, said)
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {log}");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (report, log)
     };
-    let (listed, said) = inspect(&["--method", "tools/list", "--strict"]);
+    let (listed, log) = inspect(&["--method", "tools/list", "--strict"]);
     assert_eq!(listed["tools"].as_array().map(Vec::len), Some(TOOLS.len()));
-    assert!(
-        !said.contains("Error") && !said.contains("Warning"),
-        "{said}"
-    );
+    assert!(!log.contains("Error") && !log.contains("Warning"), "{log}");
     let call = ["--method", "tools/call", "--tool-name", "get_mcc_mnc_list"];
     let (called, _) = inspect(&[&call[..], &["--tool-arg", "country=LV"]].concat());
     assert_eq!(called["isError"], json!(false), "{called}");
 }
 
-/// Adds the token to what a program sends that cannot.
+/// Adds the token to the requests of a program that cannot send one.
 struct BearerProxy {
     child: Child,
     port: u16,
@@ -245,7 +242,7 @@ impl BearerProxy {
         let output = child.stdout.take().expect("piped");
         BufReader::new(output)
             .read_line(&mut line)
-            .expect("it says its port");
+            .expect("it prints its port");
         let port = line.trim().parse().expect("a port");
         Self { child, port }
     }
@@ -259,7 +256,7 @@ impl Drop for BearerProxy {
     }
 }
 
-/// The scenarios that ask for no tools, prompts or resources that are there for the suite alone.
+/// The scenarios that need no tools, prompts or resources made for the suite.
 const SCENARIOS: [&str; 13] = [
     "server-initialize",
     "server-session-lifecycle",
@@ -276,7 +273,7 @@ const SCENARIOS: [&str; 13] = [
     "input-required-result-validate-input",
 ];
 
-/// Checks within them that do ask for such things.
+/// Checks in these scenarios that do need such fixtures.
 const NEED_FIXTURES: [&str; 7] = [
     "sep-2549-prompts-list-caching-hints",
     "sep-2549-resources-list-caching-hints",
@@ -291,17 +288,17 @@ const NEED_FIXTURES: [&str; 7] = [
 fn the_conformance_suite_passes_where_it_needs_no_fixtures() {
     let service = start();
     let proxy = BearerProxy::start(&service);
-    let results = testkit::TempDir::create("conformance").expect("a folder");
+    let results = testkit::temp_dir("conformance").expect("a folder");
     let mut suite = package("conformance");
     suite
         .args(["server", "--suite", "all", "--url"])
         .arg(format!("http://127.0.0.1:{}/mcp", proxy.port))
         .arg("--output-dir")
         .arg(results.path());
-    let said = suite.output().expect("the suite starts");
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let log = suite.output().expect("the suite starts");
+    let log = String::from_utf8_lossy(&log.stdout).into_owned();
     let mut failed = Vec::new();
-    let mut seen: Vec<&str> = Vec::new();
+    let mut ran: Vec<&str> = Vec::new();
     for folder in std::fs::read_dir(results.path()).expect("results") {
         let folder = folder.expect("a result").path();
         let name = folder.file_name().expect("a name").to_string_lossy();
@@ -310,20 +307,20 @@ fn the_conformance_suite_passes_where_it_needs_no_fixtures() {
         let scenario = SCENARIOS
             .iter()
             .find(|scenario| name.starts_with(&format!("server-{scenario}-20")));
-        seen.extend(scenario.copied());
+        ran.extend(scenario.copied());
         for check in checks.iter().filter(|check| check["status"] == "FAILURE") {
             let id = check["id"].as_str().expect("an ID");
-            // Every message of every scenario must be valid, whatever else it asks for.
+            // Every message must be valid, also in scenarios that need fixtures.
             if scenario.is_some() || id == "wire-schema-valid" {
                 failed.push(id.to_owned());
             }
         }
     }
-    seen.sort_unstable();
+    ran.sort_unstable();
     let mut expected = SCENARIOS;
     expected.sort_unstable();
-    assert_eq!(seen, expected, "{said}");
+    assert_eq!(ran, expected, "{log}");
     failed.sort_unstable();
-    assert_eq!(failed, NEED_FIXTURES, "{said}");
+    assert_eq!(failed, NEED_FIXTURES, "{log}");
     service.check_health();
 }

@@ -1,12 +1,12 @@
-//! The MCP server from outside: the real binary, asked by hand here and by clients that others wrote.
+//! The MCP server from outside: the real binary, called directly and by third-party clients.
 
-mod apart;
+mod authorization;
 mod clients;
 mod connecting;
-mod door;
-mod names;
+mod hosts;
 mod protocol;
 mod secrecy;
+mod separate_process;
 mod spending;
 mod stateless;
 mod tools;
@@ -36,7 +36,7 @@ pub(super) const TOOLS: [(&str, &str); 10] = [
 pub(super) enum Era {
     /// 2025-11-25: a handshake, and a version in a header.
     Handshake,
-    /// 2026-07-28: each request says all there is to know.
+    /// 2026-07-28: each request is self-contained.
     Stateless,
 }
 
@@ -50,7 +50,7 @@ impl Era {
         }
     }
 
-    /// A request with everything that the era asks for.
+    /// A request with everything that the era requires.
     fn request(self, method: &str, mut params: Value) -> Value {
         if self == Self::Stateless {
             params["_meta"] = json!({
@@ -64,11 +64,11 @@ impl Era {
 
 /// A client of the MCP server.
 pub(super) trait Client {
-    /// One request under a token, with nothing but what every request needs.
+    /// Sends one request with a token, and only the headers that every request needs.
     fn post(&self, token: &str, headers: &[(&str, &str)], body: &[u8]) -> Response;
 
-    /// A request of an era under a token.
-    fn ask(&self, era: Era, token: &str, method: &str, params: Value) -> Response {
+    /// Calls a method in an era with a token.
+    fn call_method(&self, era: Era, token: &str, method: &str, params: Value) -> Response {
         let name = params["name"].as_str().unwrap_or_default().to_owned();
         let mut headers = vec![("MCP-Protocol-Version", era.version())];
         if era == Era::Stateless {
@@ -81,10 +81,10 @@ pub(super) trait Client {
         self.post(token, &headers, body.as_bytes())
     }
 
-    /// A call of a tool under a token.
+    /// Calls a tool with a token.
     fn call_tool(&self, token: &str, tool: &str, arguments: &Value) -> Response {
         let params = json!({ "name": tool, "arguments": arguments });
-        self.ask(Era::Handshake, token, "tools/call", params)
+        self.call_method(Era::Handshake, token, "tools/call", params)
     }
 }
 
@@ -101,12 +101,12 @@ impl Client for Service {
     }
 }
 
-/// A service on SQLite: what a store does differently, the tests of REST see.
+/// A service on SQLite. The REST tests cover the differences between the stores.
 pub(super) fn start() -> Service {
     Service::start(Backend::Sqlite)
 }
 
-/// The result of a call that the protocol took.
+/// The result of a successful JSON-RPC call.
 pub(super) fn result_of(response: &Response) -> Value {
     let body = response.json();
     assert_eq!(response.status, 200, "{body}");
@@ -114,8 +114,8 @@ pub(super) fn result_of(response: &Response) -> Value {
     body["result"].clone()
 }
 
-/// What a tool told: the structured content, which its text repeats.
-pub(super) fn told(response: &Response) -> Value {
+/// The structured content of a successful tool call, which its text repeats.
+pub(super) fn tool_output(response: &Response) -> Value {
     let result = result_of(response);
     assert_eq!(result["isError"], json!(false), "{result}");
     let text = result["content"][0]["text"].as_str().expect("a text");
@@ -124,7 +124,7 @@ pub(super) fn told(response: &Response) -> Value {
     text
 }
 
-/// The error that a tool told: its code, and what it says.
+/// The code and the message of a failed tool call.
 pub(super) fn failure(response: &Response) -> (String, String) {
     let result = result_of(response);
     assert_eq!(result["isError"], json!(true), "{result}");

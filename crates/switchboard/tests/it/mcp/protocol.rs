@@ -1,4 +1,4 @@
-//! The protocol itself, message by message: shapes, versions, headers, codes.
+//! The protocol itself: messages, versions, headers and error codes.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn initialize(version: &str) -> Value {
     }})
 }
 
-/// A handshake with one field of its parameters set otherwise.
+/// A handshake with one of its parameters changed.
 fn initialize_with(field: &str, value: Value) -> String {
     let mut request = initialize("2025-11-25");
     request["params"][field] = value;
@@ -58,8 +58,8 @@ fn the_handshake_agrees_on_a_version() {
     assert_eq!((response.status, response.body.len()), (202, 0));
 }
 
-/// Posts a text and expects an error of this status and code, under the ID of the request.
-pub(super) fn refused(
+/// Sends a body. The answer must be an error with this status and code, and the ID of the request.
+pub(super) fn assert_refused(
     service: &Service,
     headers: &[(&str, &str)],
     body: &str,
@@ -77,11 +77,7 @@ pub(super) fn refused(
     assert!(answer["error"]["message"].is_string(), "{body}: {answer}");
     let request: Value = serde_json::from_str(body).unwrap_or_default();
     let id = request.get("id").filter(|id| id.is_i64() || id.is_string());
-    assert_eq!(
-        answer.get("id"),
-        id,
-        "one that cannot be read is left out: {body}"
-    );
+    assert_eq!(answer.get("id"), id, "an unreadable ID is left out: {body}");
 }
 
 /// A body, and the status and code of the answer.
@@ -219,10 +215,10 @@ const MALFORMED: &[(&str, (u16, i64))] = &[
 ];
 
 #[test]
-fn what_is_no_message_is_refused_with_its_code() {
+fn malformed_messages_are_refused_with_their_code() {
     let service = start();
     for (body, expected) in MALFORMED {
-        refused(&service, &[], body, *expected);
+        assert_refused(&service, &[], body, *expected);
     }
     for (field, value) in [
         ("protocolVersion", Value::Null),
@@ -237,13 +233,13 @@ fn what_is_no_message_is_refused_with_its_code() {
         ),
         ("capabilities", json!({ "roots": 1 })),
     ] {
-        refused(&service, &[], &initialize_with(field, value), (200, PARAMS));
+        assert_refused(&service, &[], &initialize_with(field, value), (200, PARAMS));
     }
     service.check_health();
 }
 
 #[test]
-fn what_is_no_text_is_no_json() {
+fn invalid_text_is_a_parse_error() {
     let service = start();
     for body in [
         &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"[..],
@@ -258,7 +254,7 @@ fn what_is_no_text_is_no_json() {
     }
 }
 
-/// Nothing is done for whom no answer can be sent to, and what is wrong with it is said by the status.
+/// A notification cannot be answered, so it calls no tool, and only the status reports an error.
 #[test]
 fn a_notification_calls_nothing_and_has_no_answer() {
     let service = start();
@@ -286,14 +282,14 @@ fn a_notification_calls_nothing_and_has_no_answer() {
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"_meta":1}}"#,
         r#"{"jsonrpc":"2.0","method":"tools/call","params":{}}"#,
     ] {
-        refused(&service, &[], body, (400, PARAMS));
+        assert_refused(&service, &[], body, (400, PARAMS));
     }
     assert_eq!(service.stored(), before);
 }
 
-/// Sessions and streams of older servers: there are none here.
+/// Unlike older servers, this one has no sessions and no streams.
 #[test]
-fn what_belongs_to_sessions_is_not_looked_at() {
+fn session_headers_are_ignored() {
     let service = start();
     let old = [
         ("MCP-Protocol-Version", "2025-11-25"),
@@ -348,6 +344,6 @@ fn bodies_are_json_and_bounded() {
     assert_eq!(response.status, 400);
     assert_eq!(response.json()["error"]["code"], REQUEST);
     let deep = "[".repeat(100_000);
-    refused(&service, &[], &deep, (400, PARSE));
+    assert_refused(&service, &[], &deep, (400, PARSE));
     service.check_health();
 }

@@ -1,4 +1,4 @@
-//! What the MCP server never writes, however much is logged.
+//! Secrets never appear in the log of the MCP server, not even at the highest level.
 
 use serde_json::json;
 use testkit::Backend;
@@ -16,7 +16,7 @@ fn use_everything(service: &Service, wrong: &str) {
         for token in [service.token.as_str(), wrong] {
             let call = |name: &str, arguments| {
                 let params = json!({ "name": name, "arguments": arguments });
-                service.ask(era, token, "tools/call", params);
+                service.call_method(era, token, "tools/call", params);
             };
             call(
                 "send_sms",
@@ -32,8 +32,8 @@ fn use_everything(service: &Service, wrong: &str) {
             );
             call("register_msisdn_sender", json!({ "name": NUMBER }));
             call(TEXT, json!({}));
-            service.ask(era, token, "tools/list", json!({}));
-            service.ask(era, token, TEXT, json!({ "text": TEXT }));
+            service.call_method(era, token, "tools/list", json!({}));
+            service.call_method(era, token, TEXT, json!({ "text": TEXT }));
         }
     }
     let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -49,14 +49,14 @@ fn use_everything(service: &Service, wrong: &str) {
 }
 
 #[test]
-fn logs_hold_no_token_and_nothing_of_a_call() {
+fn logs_contain_no_token_and_no_content_of_calls() {
     let mut service = Service::with(Backend::Sqlite, |builder| {
         builder.env(
             "SWITCHBOARD_LOG__LEVEL",
             "trace,rmcp=trace,rmcp::service=trace",
         )
     });
-    // The first start shows the token; after the second nothing may.
+    // The first start prints the token. After the restart, it must not appear.
     service.server.restart();
     let wrong = "sb_wrongwrongwrong";
     use_everything(&service, wrong);
@@ -95,8 +95,8 @@ fn callers_share_nothing() {
             let (service, token) = (&service, &tokens[n % 2]);
             scope.spawn(move || {
                 let sms = json!({ "to": "+37120000001", "from": "Acme", "message": "Hi", "testMode": "1" });
-                let told = super::told(&service.call_tool(token, "send_sms", &sms));
-                told["messageIds"][0].as_str().expect("an ID").to_owned()
+                let output = super::tool_output(&service.call_tool(token, "send_sms", &sms));
+                output["messageIds"][0].as_str().expect("an ID").to_owned()
             })
         });
         let callers: Vec<_> = callers.collect();

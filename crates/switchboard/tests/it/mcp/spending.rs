@@ -1,35 +1,35 @@
-//! What keeps an AI client from spending more than was meant: prices told first, and keys under which a thing is done
-//! once.
+//! Protection of AI clients from unintended spending: previews with prices, and idempotency keys.
 
 use serde_json::{Value, json};
 use testkit::receiver::Receiver;
 
-use super::{Client, Era, envelope, failure, start, told};
+use super::{Client, Era, envelope, failure, start, tool_output};
 
-fn order(more: &Value) -> Value {
-    let mut order = json!({ "to": ["+37120000001", "+44 7700 900000"], "from": "Acme", "message": "x".repeat(200) });
+fn sms_arguments(more: &Value) -> Value {
+    let mut arguments = json!({ "to": ["+37120000001", "+44 7700 900000"], "from": "Acme", "message": "x".repeat(200) });
     let more = more.as_object().expect("fields");
     for (name, value) in more {
-        order[name] = value.clone();
+        arguments[name] = value.clone();
     }
-    order
+    arguments
 }
 
 #[test]
-fn a_preview_tells_the_price_and_sends_nothing() {
+fn a_preview_shows_the_price_and_sends_nothing() {
     let service = start();
     let balance = service.balance();
-    let body = order(&json!({})).to_string();
+    let body = sms_arguments(&json!({})).to_string();
     let estimates = service.call_as(&service.token, "POST", "/sms/cost", body.as_bytes());
     let estimates = estimates.json();
-    // No more is needed than what sending itself needs.
+    // A preview needs only the permission to send.
     let sender = service.create_token("main", &["--permission", "sms:send"]);
     for era in Era::BOTH {
-        let params = json!({ "name": "send_sms", "arguments": order(&json!({ "preview": true })) });
-        let answer = told(&service.ask(era, &sender.token, "tools/call", params));
+        let params =
+            json!({ "name": "send_sms", "arguments": sms_arguments(&json!({ "preview": true })) });
+        let answer = tool_output(&service.call_method(era, &sender.token, "tools/call", params));
         assert_eq!(answer["messageIds"], json!([]), "{answer}");
         assert_eq!(answer["parts"], 4, "{answer}");
-        assert_eq!(answer["to"], order(&json!({}))["to"], "{answer}");
+        assert_eq!(answer["to"], sms_arguments(&json!({}))["to"], "{answer}");
         let cost = &answer["cost"];
         assert_eq!(cost["recipients"], estimates, "{answer}");
         assert_eq!(cost["currency"], "EUR");
@@ -39,25 +39,25 @@ fn a_preview_tells_the_price_and_sends_nothing() {
             .iter()
             .filter_map(|one| total(&one["totalPrice"]))
             .sum();
-        let told = total(&cost["totalPrice"]).expect("a price");
-        assert!(told > 0.0 && (told - both).abs() < 1e-9, "{answer}");
+        let shown = total(&cost["totalPrice"]).expect("a price");
+        assert!(shown > 0.0 && (shown - both).abs() < 1e-9, "{answer}");
     }
     for (case, more, part) in [
         ("a text", json!({ "preview": "true" }), "'preview'"),
         ("a number", json!({ "preview": 1 }), "'preview'"),
         (
-            "what sending refuses",
+            "an invalid recipient",
             json!({ "preview": true, "to": "12" }),
             "'to'",
         ),
     ] {
-        let refused = service.call_tool(&service.token, "send_sms", &order(&more));
+        let refused = service.call_tool(&service.token, "send_sms", &sms_arguments(&more));
         let (code, message) = failure(&refused);
         assert_eq!(code, "INVALID_INPUT", "{case}: {message}");
         assert!(message.contains(part), "{case}: {message}");
     }
     let reader = service.create_token("main", &["--permission", "sms:rates"]);
-    let preview = order(&json!({ "preview": true }));
+    let preview = sms_arguments(&json!({ "preview": true }));
     let refused = service.call_tool(&reader.token, "send_sms", &preview);
     assert_eq!(refused.status, 403, "{}", refused.text());
     let (code, message) = envelope(&refused.json());
@@ -66,22 +66,27 @@ fn a_preview_tells_the_price_and_sends_nothing() {
     assert_eq!(service.stored(), 0, "nothing was sent");
     assert_eq!(service.balance(), balance, "nothing was charged");
 
-    let sent = told(&service.call_tool(
+    let sent = tool_output(&service.call_tool(
         &service.token,
         "send_sms",
-        &order(&json!({ "preview": false })),
+        &sms_arguments(&json!({ "preview": false })),
     ));
     assert_eq!(sent["messageIds"].as_array().map(Vec::len), Some(2));
     assert_eq!(sent.get("cost"), None, "{sent}");
 }
 
 #[test]
-fn what_comes_again_under_its_key_is_done_once() {
+fn a_repeated_key_has_no_second_effect() {
     let service = start();
     let receiver = Receiver::start();
     let lookup = json!({ "msisdn": "+37129100000", "callBackUrl": receiver.url("/hlr") });
     for (tool, arguments, field, changed) in [
-        ("send_sms", order(&json!({})), "messageIds", "message"),
+        (
+            "send_sms",
+            sms_arguments(&json!({})),
+            "messageIds",
+            "message",
+        ),
         ("lookup_hlr", lookup, "lookupId", "callBackUrl"),
     ] {
         let call = |key: &Value, change: bool| {
@@ -94,10 +99,10 @@ fn what_comes_again_under_its_key_is_done_once() {
             service.call_tool(&service.token, tool, &arguments)
         };
         let key = json!(format!("key of {tool}").replace(' ', "-"));
-        let first = told(&call(&key, false));
+        let first = tool_output(&call(&key, false));
         let (balance, stored) = (service.balance(), service.stored());
         for _ in 0..3 {
-            assert_eq!(told(&call(&key, false)), first, "{tool}");
+            assert_eq!(tool_output(&call(&key, false)), first, "{tool}");
         }
         let (code, message) = failure(&call(&key, true));
         assert_eq!(code, "CONFLICT", "{tool}: {message}");
@@ -114,8 +119,8 @@ fn what_comes_again_under_its_key_is_done_once() {
         assert_eq!(service.balance(), balance, "{tool}: charged once");
         assert_eq!(service.stored(), stored, "{tool}: stored once");
         for other in [json!(format!("another-{tool}")), Value::Null] {
-            let next = told(&call(&other, false));
-            assert_ne!(next[field], first[field], "{tool}: another thing");
+            let next = tool_output(&call(&other, false));
+            assert_ne!(next[field], first[field], "{tool}: another result");
         }
     }
 }

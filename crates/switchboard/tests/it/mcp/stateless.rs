@@ -1,8 +1,8 @@
-//! The newer era of the protocol: each request stands alone, and says everything twice, in its body and in its headers.
+//! The newer era of the protocol: each request is self-contained, and its headers repeat what is in the body.
 
 use serde_json::{Value, json};
 
-use super::protocol::{METHOD, PARAMS, refused};
+use super::protocol::{METHOD, PARAMS, assert_refused};
 use super::{Client, Era, result_of, start};
 
 const HEADER: i64 = -32020;
@@ -12,15 +12,14 @@ const KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const NEW: (&str, &str) = ("MCP-Protocol-Version", "2026-07-28");
 
-/// Metadata as it should be.
-fn good() -> Value {
+fn valid_metadata() -> Value {
     json!({ KEY: "2026-07-28", CAPABILITIES: {} })
 }
 
 #[test]
 fn the_newer_era_needs_no_handshake() {
     let service = start();
-    let ask = |method| service.ask(Era::Stateless, &service.token, method, json!({}));
+    let ask = |method| service.call_method(Era::Stateless, &service.token, method, json!({}));
     let discovered = result_of(&ask("server/discover"));
     assert_eq!(
         discovered["supportedVersions"],
@@ -34,14 +33,16 @@ fn the_newer_era_needs_no_handshake() {
         assert_eq!(result["cacheScope"], "public");
     }
     let call = json!({ "name": "get_mobile_prefixes", "arguments": { "country": "LV" } });
-    for (method, params, is_kept) in [("tools/list", json!({}), true), ("tools/call", call, false)]
+    for (method, params, is_cacheable) in
+        [("tools/list", json!({}), true), ("tools/call", call, false)]
     {
-        let ask = |era| result_of(&service.ask(era, &service.token, method, params.clone()));
+        let ask =
+            |era| result_of(&service.call_method(era, &service.token, method, params.clone()));
         let (newer, older) = (ask(Era::Stateless), ask(Era::Handshake));
         assert_eq!(newer["resultType"], "complete", "{method}");
         assert_eq!(&newer["_meta"], &discovered["_meta"], "{method}");
         for hint in ["ttlMs", "cacheScope"] {
-            assert_eq!(newer.get(hint).is_some(), is_kept, "{method}: {hint}");
+            assert_eq!(newer.get(hint).is_some(), is_cacheable, "{method}: {hint}");
         }
         for field in ["resultType", "ttlMs", "cacheScope", "_meta"] {
             assert_eq!(older.get(field), None, "{method}: {field}");
@@ -49,7 +50,7 @@ fn the_newer_era_needs_no_handshake() {
     }
 }
 
-/// A client that asks for it without saying what it speaks is told what is missing, not that there is no such thing.
+/// Without metadata the answer says what is missing, not that the method is unknown.
 #[test]
 fn discovery_needs_metadata() {
     let service = start();
@@ -57,15 +58,15 @@ fn discovery_needs_metadata() {
     let method = ("Mcp-Method", "server/discover");
     let old = ("MCP-Protocol-Version", "2025-11-25");
     for headers in [&[][..], &[old], &[NEW, method]] {
-        refused(&service, headers, body, (400, PARAMS));
+        assert_refused(&service, headers, body, (400, PARAMS));
     }
 }
 
-/// Sessions and streams are of the other era, and notifications are of no use in this one.
+/// Sessions and streams belong to the older era, and notifications have no effect in this one.
 #[test]
 fn leftovers_of_the_older_era_do_no_harm() {
     let service = start();
-    let list = stateless("tools/list", &good());
+    let list = stateless("tools/list", &valid_metadata());
     let session = ("Mcp-Session-Id", "of-another-server");
     let headers = [
         NEW,
@@ -83,14 +84,13 @@ fn leftovers_of_the_older_era_do_no_harm() {
     assert_eq!((response.status, response.body.len()), (202, 0));
 }
 
-/// A request of the newer era, whose metadata a test may spoil.
+/// A request of the newer era with this metadata.
 fn stateless(method: &str, meta: &Value) -> String {
     let params =
         json!({ "name": "get_sms_rates", "arguments": { "country": "LV" }, "_meta": meta });
     json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params }).to_string()
 }
 
-/// Headers that do not say what the body says.
 #[test]
 fn headers_must_agree_with_the_body() {
     let service = start();
@@ -98,7 +98,7 @@ fn headers_must_agree_with_the_body() {
     let version = |text| ("MCP-Protocol-Version", text);
     let method = |text| ("Mcp-Method", text);
     let named = |text| ("Mcp-Name", text);
-    let body = stateless("tools/call", &good());
+    let body = stateless("tools/call", &valid_metadata());
     for (case, headers) in [
         ("no version", vec![call, name]),
         ("another version", vec![version("2025-11-25"), call, name]),
@@ -119,7 +119,7 @@ fn headers_must_agree_with_the_body() {
         ("not encoded at all", vec![NEW, call, named("=?base64?!?=")]),
     ] {
         println!("{case}");
-        refused(&service, &headers, &body, (400, HEADER));
+        assert_refused(&service, &headers, &body, (400, HEADER));
     }
     // Header names have no case, and a name may be encoded.
     for headers in [
@@ -135,7 +135,7 @@ fn headers_must_agree_with_the_body() {
 }
 
 #[test]
-fn metadata_must_be_whole() {
+fn metadata_must_be_complete() {
     let service = start();
     let headers = [
         NEW,
@@ -148,7 +148,7 @@ fn metadata_must_be_whole() {
         ("no object", json!(1), PARAMS),
         ("no version", json!({ CAPABILITIES: {} }), PARAMS),
         (
-            "a version that is no text",
+            "a version that is not a string",
             json!({ KEY: 1, CAPABILITIES: {} }),
             PARAMS,
         ),
@@ -159,22 +159,22 @@ fn metadata_must_be_whole() {
         ),
         ("no capabilities", json!({ KEY: "2026-07-28" }), PARAMS),
         (
-            "capabilities that are none",
+            "capabilities that are not an object",
             json!({ KEY: "2026-07-28", CAPABILITIES: 1 }),
             PARAMS,
         ),
     ] {
         println!("{case}");
         let body = stateless("tools/call", &meta);
-        refused(&service, &headers, &body, (400, code));
+        assert_refused(&service, &headers, &body, (400, code));
     }
 }
 
 #[test]
-fn what_the_newer_era_does_not_know_is_not_found() {
+fn unknown_methods_of_the_newer_era_are_not_found() {
     let service = start();
-    let (new, good) = (NEW, good());
-    // What the era has given up, and what was never there.
+    let (new, valid_metadata) = (NEW, valid_metadata());
+    // Methods that this era has removed, and unknown ones.
     for method in [
         "initialize",
         "ping",
@@ -187,24 +187,25 @@ fn what_the_newer_era_does_not_know_is_not_found() {
         "tasks/list",
         "no/such",
     ] {
-        let body = stateless(method, &good);
-        refused(
+        let body = stateless(method, &valid_metadata);
+        assert_refused(
             &service,
             &[new, ("Mcp-Method", method)],
             &body,
             (404, METHOD),
         );
     }
-    let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "no_such", "_meta": good } });
+    let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "no_such", "_meta": valid_metadata } });
     let headers = [new, ("Mcp-Method", "tools/call"), ("Mcp-Name", "no_such")];
-    refused(&service, &headers, &body.to_string(), (200, PARAMS));
+    assert_refused(&service, &headers, &body.to_string(), (200, PARAMS));
 }
 
-/// A version that is not spoken is answered with those that are, wherever it was named and whatever was asked.
+/// For every method, no matter where the version is given.
 #[test]
-fn unknown_versions_are_told_the_known_ones() {
+fn unknown_versions_are_answered_with_the_known_ones() {
     let service = start();
-    let discovered = service.ask(Era::Stateless, &service.token, "server/discover", json!({}));
+    let discovered =
+        service.call_method(Era::Stateless, &service.token, "server/discover", json!({}));
     let supported = &result_of(&discovered)["supportedVersions"];
     let future = json!({ KEY: "2099-01-01", CAPABILITIES: {} });
     for method in ["server/discover", "tools/list", "tools/call", "no/such"] {
@@ -214,16 +215,16 @@ fn unknown_versions_are_told_the_known_ones() {
             ("Mcp-Name", "get_sms_rates"),
         ];
         let body = stateless(method, &future);
-        refused(&service, &headers, &body, (400, VERSION));
+        assert_refused(&service, &headers, &body, (400, VERSION));
         let answer = service.post(&service.token, &headers, body.as_bytes());
         let expected = json!({ "requested": "2099-01-01", "supported": supported });
         assert_eq!(answer.json()["error"]["data"], expected, "{method}");
     }
-    // A version of the older era that is not spoken.
+    // An unsupported version of the older era.
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for version in ["2025-03-26", "2024-11-05", "1", ""] {
         let header = [("MCP-Protocol-Version", version)];
-        refused(&service, &header, ping, (400, VERSION));
+        assert_refused(&service, &header, ping, (400, VERSION));
     }
     let response = service.post(
         &service.token,

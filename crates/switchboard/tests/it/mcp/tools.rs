@@ -1,20 +1,20 @@
-//! Each tool: what it says of itself, what it does, and how REST's refusals reach its caller.
+//! Each tool: its description, what it does, and how the refusals of REST are returned.
 
 use serde_json::{Value, json};
-use testkit::PATIENCE;
+use testkit::TEST_TIMEOUT;
 use testkit::receiver::Receiver;
 
-use super::{Client, Era, TOOLS, failure, result_of, start, told};
+use super::{Client, Era, TOOLS, failure, result_of, start, tool_output};
 use crate::rest::service::{Service, wait_for};
 
 fn listed(service: &Service, era: Era, token: &str) -> Vec<Value> {
-    let response = service.ask(era, token, "tools/list", json!({}));
+    let response = service.call_method(era, token, "tools/list", json!({}));
     let result = result_of(&response);
     result["tools"].as_array().expect("a list").clone()
 }
 
 #[test]
-fn every_tool_says_what_it_needs_does_and_costs() {
+fn every_tool_describes_its_scope_and_cost() {
     let service = start();
     let tools = listed(&service, Era::Handshake, &service.token);
     let names: Vec<&str> = tools
@@ -29,11 +29,11 @@ fn every_tool_says_what_it_needs_does_and_costs() {
             "{name}: {description}"
         );
         let billable = ["send_sms", "lookup_hlr"].contains(&name);
-        let says = (
+        let costs = (
             description.contains("COSTS MONEY"),
             description.contains("Free of charge"),
         );
-        assert_eq!(says, (billable, !billable), "{name}: {description}");
+        assert_eq!(costs, (billable, !billable), "{name}: {description}");
         assert!(tool["title"].is_string(), "{name}");
         let hints = tool["annotations"].as_object().expect("annotations");
         for hint in [
@@ -58,13 +58,13 @@ fn every_tool_says_what_it_needs_does_and_costs() {
 fn the_list_is_the_same_for_everyone() {
     let service = start();
     let all = listed(&service, Era::Handshake, &service.token);
-    let little = service.create_token("main", &["--permission", "sms:rates"]);
+    let limited = service.create_token("main", &["--permission", "sms:rates"]);
     let other = service.create_account("other");
-    assert_eq!(all, listed(&service, Era::Handshake, &little.token));
+    assert_eq!(all, listed(&service, Era::Handshake, &limited.token));
     assert_eq!(all, listed(&service, Era::Stateless, &other));
 }
 
-/// The arguments of a call that each tool takes, and what must be in the answer.
+/// A valid call of each tool, and what its answer must contain.
 fn calls(receiver: &Receiver, sender: u64, pin: &str) -> Vec<(&'static str, Value, Value)> {
     let url = receiver.url("/hlr");
     vec![
@@ -110,10 +110,10 @@ fn calls(receiver: &Receiver, sender: u64, pin: &str) -> Vec<(&'static str, Valu
     ]
 }
 
-/// Registers a number and reads the PIN off the simulated handset.
+/// Registers a number and reads the PIN from the simulated handset.
 fn register_number(service: &Service, era: Era, number: &str) -> (u64, String) {
     let params = json!({ "name": "register_msisdn_sender", "arguments": { "name": number } });
-    let answer = told(&service.ask(era, &service.token, "tools/call", params));
+    let answer = tool_output(&service.call_method(era, &service.token, "tools/call", params));
     assert_eq!(answer["status"], "awaiting_confirmation");
     let next = answer["next"].as_str().expect("a hint");
     assert!(next.contains("confirm_msisdn_sender"), "{next}");
@@ -137,17 +137,17 @@ fn every_tool_works_in_both_eras() {
         (Era::Stateless, "+37120000032", "Acme Two"),
     ] {
         let (sender, pin) = register_number(&service, era, number);
-        let ask = |tool: &str, arguments: Value| {
+        let call = |tool: &str, arguments: Value| {
             let params = json!({ "name": tool, "arguments": arguments });
-            told(&service.ask(era, &service.token, "tools/call", params))
+            tool_output(&service.call_method(era, &service.token, "tools/call", params))
         };
         for (tool, arguments, expected) in calls(&receiver, sender, &pin) {
-            let answer = ask(tool, arguments);
+            let answer = call(tool, arguments);
             for (field, value) in expected.as_object().expect("fields") {
                 assert_eq!(&answer[field], value, "{era:?} {tool}: {answer}");
             }
         }
-        let registered = ask(
+        let registered = call(
             "register_sender_id",
             json!({ "name": name, "category": "Brand", "categoryDescription": "Ours" }),
         );
@@ -156,21 +156,22 @@ fn every_tool_works_in_both_eras() {
         let record = service.get(&format!("/senderId/{id}")).json();
         assert_eq!(record["name"], name);
         assert_eq!(record["type"], "AlphaNumeric");
-        let networks = ask("get_mcc_mnc_list", json!({ "country": "LV" }));
+        let networks = call("get_mcc_mnc_list", json!({ "country": "LV" }));
         let first = &networks["networks"][0];
         assert!(networks["total"].as_u64() > Some(0), "{networks}");
-        let operator = ask("get_operator", json!({ "operatorId": first["operatorId"] }));
+        let operator = call("get_operator", json!({ "operatorId": first["operatorId"] }));
         assert_eq!(operator["country"], "LV");
         assert_eq!(operator["mcc"], first["MCC"]);
     }
-    assert!(receiver.wait_for(2, PATIENCE));
+    assert!(receiver.wait_for(2, TEST_TIMEOUT));
 }
 
 #[test]
-fn tools_tell_what_rest_tells() {
+fn tools_return_what_rest_returns() {
     let service = start();
-    let call =
-        |tool: &str, arguments: Value| told(&service.call_tool(&service.token, tool, &arguments));
+    let call = |tool: &str, arguments: Value| {
+        tool_output(&service.call_tool(&service.token, tool, &arguments))
+    };
     let rates = service.get("/rates").json();
     assert_eq!(call("get_sms_rates", json!({}))["rates"], rates);
     let latvian: Vec<&Value> = rates
@@ -199,7 +200,7 @@ fn tools_tell_what_rest_tells() {
     let several = json!([{ "Number": "29111111", "CountryIso": "LV" }, { "Number": "12" }]);
     let corrected = call("correct_phone_number", json!({ "numbers": several }));
     assert!(corrected["numbers"][1]["Error"].is_string(), "{corrected}");
-    // The message is there, and its ID is REST's.
+    // The message exists under its ID in REST.
     let sent = call(
         "send_sms",
         json!({ "to": 37_120_000_001_u64, "from": "Acme", "message": "Hi" }),
@@ -337,8 +338,8 @@ fn refusals_of_rest_are_results_of_the_tool() {
     let before = service.balance();
     for (tool, arguments, code, part) in REFUSED {
         let parsed = serde_json::from_str(arguments).expect("JSON");
-        let (told, message) = failure(&service.call_tool(&service.token, tool, &parsed));
-        assert_eq!(&told, code, "{tool} {arguments}: {message}");
+        let (actual, message) = failure(&service.call_tool(&service.token, tool, &parsed));
+        assert_eq!(&actual, code, "{tool} {arguments}: {message}");
         assert!(message.contains(part), "{tool} {arguments}: {message}");
     }
     let (code, message) = failure(&service.call_tool(&poor, "send_sms", &sms("+37120000001")));
@@ -348,7 +349,7 @@ fn refusals_of_rest_are_results_of_the_tool() {
     assert_eq!(service.stored(), 0, "nothing was stored");
 
     let name = json!({ "name": "Acme", "category": "Brand", "categoryDescription": "Ours" });
-    told(&service.call_tool(&service.token, "register_sender_id", &name));
+    tool_output(&service.call_tool(&service.token, "register_sender_id", &name));
     let again = service.call_tool(&service.token, "register_sender_id", &name);
     assert_eq!(failure(&again).0, "CONFLICT");
 }

@@ -1,8 +1,7 @@
-//! What is changed by way of one node counts on all others within a second.
+//! Changes on one node take effect on all others within a second.
 //!
-//! Each change is made on the first node, or by a command beside it, while the second has what was before in its memory,
-//! and is then looked for on the second again and again. The times are printed; what fails a test is that a change is not
-//! seen at all.
+//! Each change is made on the first node, or by a command, while the second node has the old state in its memory. The
+//! test then polls the second node. It prints how long each change took, and fails only if a change never takes effect.
 
 use std::cell::RefCell;
 use std::fs;
@@ -12,28 +11,29 @@ use serde_json::{Value, json};
 use testkit::http::{self, Response};
 use testkit::{Backend, Server};
 
-use super::rules::{SIMULATOR, config_of, route};
+use super::rules::{SIMULATOR, config_file, route};
 use crate::faults::signal;
 use crate::oauth::site::{REDIRECT, Site, params};
 use crate::rest::service::{binary, sms_with, wait_for};
 
 const NUMBER: &str = "+37120000007";
-/// A name that may be used only when it is approved.
+/// A sender that needs approval.
 const NAME: &str = "A&B-Co #1!";
-/// Enough that no loop of looks runs out of it.
+/// Enough for any number of polls.
 const BALANCE: &str = "1000000";
 const PRICES: &str = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\r\n";
 
-/// Two nodes, and how long the second took to see what changed on the first.
+/// Two nodes, and how long changes on the first took to reach the second.
 struct Pair {
-    // Dropped before the first, whose database it is on.
+    // Dropped before the first node, which owns the database.
     second: Server,
     first: Site,
-    took: RefCell<Vec<(&'static str, Duration, Duration)>>,
+    /// For each change: the time since it was made, and since it was requested.
+    delays: RefCell<Vec<(&'static str, Duration, Duration)>>,
 }
 
 impl Pair {
-    /// The second has neither rules nor prices of its own.
+    /// The second node has no rules or prices of its own.
     fn start() -> Self {
         let rules = [SIMULATOR, &route("LV", "simulator")].concat();
         let first = Site::with(Backend::Postgres, |builder| {
@@ -49,9 +49,9 @@ impl Pair {
         let pair = Self {
             second,
             first,
-            took: RefCell::default(),
+            delays: RefCell::default(),
         };
-        pair.command(&["account", "credit", "main", BALANCE]);
+        pair.run_command(&["account", "credit", "main", BALANCE]);
         pair
     }
 
@@ -59,15 +59,15 @@ impl Pair {
         &self.first.service.token
     }
 
-    /// A command beside the first node.
-    fn command(&self, arguments: &[&str]) {
+    /// Runs a command on the first node, which must succeed.
+    fn run_command(&self, arguments: &[&str]) {
         let ran = self.first.service.server.cli(arguments);
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert!(ran.status.success(), "{arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{arguments:?}: {stderr}");
     }
 
-    /// What a token is answered by the second node.
-    fn asks(&self, token: &str, method: &str, path: &str, body: &Value) -> Response {
+    /// Calls the second node with a token.
+    fn call_second(&self, token: &str, method: &str, path: &str, body: &Value) -> Response {
         let headers = [
             ("X-Service-Token", token),
             ("Content-Type", "application/json"),
@@ -80,89 +80,98 @@ impl Pair {
             .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// The status of a message that is sent by the second node.
-    fn sends(&self, fields: &Value) -> u16 {
+    /// Sends a message through the second node, and returns the status of the answer.
+    fn send_status(&self, fields: &Value) -> u16 {
         let body = sms_with(fields);
-        self.asks(self.token(), "POST", "/sms", &body).status
+        self.call_second(self.token(), "POST", "/sms", &body).status
     }
 
-    /// What a message costs by the second node.
+    /// The price of a message at the second node.
     fn price(&self) -> Value {
-        let asked = self.asks(self.token(), "POST", "/sms/cost", &sms_with(&json!({})));
-        assert_eq!(asked.status, 200, "{}", asked.text());
-        asked.json()[0]["pricePerPart"].clone()
+        let response = self.call_second(self.token(), "POST", "/sms/cost", &sms_with(&json!({})));
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json()[0]["pricePerPart"].clone()
     }
 
-    /// Makes a change, and waits until the second node has seen it, which it must not have before.
-    fn sees(&self, what: &'static str, change: impl FnOnce(), is_seen: impl Fn() -> bool) {
-        assert!(!is_seen(), "{what}: so it was before");
+    /// Makes a change, and waits until it takes effect on the second node.
+    fn wait_until_in_effect(
+        &self,
+        what: &'static str,
+        change: impl FnOnce(),
+        is_in_effect: impl Fn() -> bool,
+    ) {
+        assert!(!is_in_effect(), "{what}: in effect before the change");
         let began = Instant::now();
         change();
         let changed = Instant::now();
-        wait_for(what, || is_seen().then_some(()));
-        let mut took = self.took.borrow_mut();
-        took.push((what, changed.elapsed(), began.elapsed()));
+        wait_for(what, || is_in_effect().then_some(()));
+        let mut delays = self.delays.borrow_mut();
+        delays.push((what, changed.elapsed(), began.elapsed()));
     }
 
-    fn report(&self) {
-        eprintln!("seen by the other node: after the answer, after the question");
-        for (what, answered, asked) in &*self.took.borrow() {
-            let (answered, asked) = (answered.as_millis(), asked.as_millis());
-            eprintln!("{what:40} {answered:5} ms {asked:5} ms");
+    fn print_delays(&self) {
+        eprintln!("in effect on the other node: after the change, after the request");
+        for (what, since_change, since_request) in &*self.delays.borrow() {
+            let (since_change, since_request) =
+                (since_change.as_millis(), since_request.as_millis());
+            eprintln!("{what:40} {since_change:5} ms {since_request:5} ms");
         }
     }
 }
 
 #[test]
-fn who_may_call_is_followed_by_every_node() {
+fn revoked_access_takes_effect_on_every_node() {
     let pair = Pair::start();
-    let opens = |token: &str| pair.asks(token, "GET", "/token", &Value::Null).status;
+    let token_status = |token: &str| {
+        pair.call_second(token, "GET", "/token", &Value::Null)
+            .status
+    };
     let service = &pair.first.service;
 
     let made = service.create_token("main", &[]);
-    pair.sees(
+    pair.wait_until_in_effect(
         "a token is revoked",
-        || pair.command(&["token", "revoke", &made.id]),
-        || opens(&made.token) == 401,
+        || pair.run_command(&["token", "revoke", &made.id]),
+        || token_status(&made.token) == 401,
     );
     let client = pair.first.register(REDIRECT);
-    for (what, is_all) in [
-        ("an OAuth access token is given back", false),
-        ("an OAuth grant is given back", true),
+    for (what, is_grant) in [
+        ("an OAuth access token is revoked", false),
+        ("an OAuth grant is revoked", true),
     ] {
-        let given = pair.first.tokens(&client);
-        let token = if is_all {
-            &given.refresh
+        let tokens = pair.first.tokens(&client);
+        let token = if is_grant {
+            &tokens.refresh
         } else {
-            &given.access
+            &tokens.access
         };
         let form = params(&[("token", token), ("client_id", &client)]);
-        pair.sees(
+        pair.wait_until_in_effect(
             what,
             || assert_eq!(pair.first.send("/oauth/revoke", &form).status, 200),
-            || opens(&given.access) == 401,
+            || token_status(&tokens.access) == 401,
         );
     }
     for (what, word, status) in [
         ("an account is suspended", "suspend", 403),
-        ("an account is let in again", "resume", 200),
+        ("an account is resumed", "resume", 200),
     ] {
-        pair.sees(
+        pair.wait_until_in_effect(
             what,
-            || pair.command(&["account", word, "main"]),
-            || opens(pair.token()) == status,
+            || pair.run_command(&["account", word, "main"]),
+            || token_status(pair.token()) == status,
         );
     }
-    pair.report();
+    pair.print_delays();
 }
 
-/// Each with what takes it back again.
+/// Each limit is set and removed again.
 #[test]
-fn limits_of_an_account_are_followed_by_every_node() {
+fn account_limits_take_effect_on_every_node() {
     let pair = Pair::start();
-    for (what, rule, back) in [
-        ("a list of countries", "countries=EE", "countries=all"),
-        ("a cap for the day", "daily_cap=0.01", "daily_cap=off"),
+    for (what, rule, remove) in [
+        ("allowed countries", "countries=EE", "countries=all"),
+        ("a daily cap", "daily_cap=0.01", "daily_cap=off"),
         (
             "a limit for each recipient",
             "per_recipient_hour=1",
@@ -174,17 +183,17 @@ fn limits_of_an_account_are_followed_by_every_node() {
             "approved_senders_only=false",
         ),
     ] {
-        let set = |rule: &str| pair.command(&["account", "set", "main", rule]);
-        pair.sees(what, || set(rule), || pair.sends(&json!({})) == 403);
-        pair.sees(
-            "… taken back",
-            || set(back),
-            || pair.sends(&json!({})) == 200,
+        let set = |rule: &str| pair.run_command(&["account", "set", "main", rule]);
+        pair.wait_until_in_effect(what, || set(rule), || pair.send_status(&json!({})) == 403);
+        pair.wait_until_in_effect(
+            "… removed",
+            || set(remove),
+            || pair.send_status(&json!({})) == 200,
         );
     }
     let left = pair.first.service.balance();
     let take = format!("-{left}");
-    let sends = || pair.sends(&json!({}));
+    let send_status = || pair.send_status(&json!({}));
     for (what, arguments, status) in [
         (
             "an empty balance",
@@ -197,20 +206,24 @@ fn limits_of_an_account_are_followed_by_every_node() {
             200,
         ),
     ] {
-        pair.sees(what, || pair.command(&arguments), || sends() == status);
+        pair.wait_until_in_effect(
+            what,
+            || pair.run_command(&arguments),
+            || send_status() == status,
+        );
     }
-    pair.report();
+    pair.print_delays();
 }
 
 #[test]
-fn senders_are_followed_by_every_node() {
+fn sender_changes_take_effect_on_every_node() {
     let pair = Pair::start();
     let service = &pair.first.service;
     let register = |body: &Value| -> String {
         let body = body.to_string();
-        let taken = service.call_as(pair.token(), "POST", "/senderId", body.as_bytes());
-        assert_eq!(taken.status, 200, "{}", taken.text());
-        taken.text()
+        let registered = service.call_as(pair.token(), "POST", "/senderId", body.as_bytes());
+        assert_eq!(registered.status, 200, "{}", registered.text());
+        registered.text()
     };
     let name = register(&json!({
         "name": NAME, "type": "AlphaNumeric", "category": "Company", "categoryDescription": "our own name",
@@ -219,17 +232,19 @@ fn senders_are_followed_by_every_node() {
         ("a name is approved", "approve", 200),
         ("a name is revoked", "revoke", 400),
     ] {
-        pair.sees(
+        pair.wait_until_in_effect(
             what,
-            || pair.command(&["sender", word, &name]),
-            || pair.sends(&json!({ "from": NAME })) == status,
+            || pair.run_command(&["sender", word, &name]),
+            || pair.send_status(&json!({ "from": NAME })) == status,
         );
     }
 
     let only = ["account", "set", "main", "approved_senders_only=true"];
-    pair.command(&only);
-    let sends = || pair.sends(&json!({ "from": NUMBER }));
-    wait_for("the rule is followed", || (sends() == 403).then_some(()));
+    pair.run_command(&only);
+    let number_status = || pair.send_status(&json!({ "from": NUMBER }));
+    wait_for("the rule is in effect", || {
+        (number_status() == 403).then_some(())
+    });
     let number = register(&json!({ "name": NUMBER, "type": "MSISDN" }));
     let inbox = ["simulator", "inbox", "--number", NUMBER, "--json"];
     let pin = wait_for("the PIN", || {
@@ -242,14 +257,14 @@ fn senders_are_followed_by_every_node() {
         let confirmed = service.call_as(pair.token(), "POST", &path, code.as_bytes());
         assert_eq!(confirmed.status, 200, "{}", confirmed.text());
     };
-    pair.sees("a number is confirmed", confirm, || sends() == 200);
-    let revoke = || pair.command(&["sender", "revoke", &number]);
-    pair.sees("a number is revoked", revoke, || sends() == 403);
-    pair.report();
+    pair.wait_until_in_effect("a number is confirmed", confirm, || number_status() == 200);
+    let revoke = || pair.run_command(&["sender", "revoke", &number]);
+    pair.wait_until_in_effect("a number is revoked", revoke, || number_status() == 403);
+    pair.print_delays();
 }
 
 #[test]
-fn what_is_imported_or_published_is_followed_by_every_node() {
+fn imports_and_published_routes_take_effect_on_every_node() {
     let pair = Pair::start();
     let server = &pair.first.service.server;
     let rules = [
@@ -258,11 +273,11 @@ fn what_is_imported_or_published_is_followed_by_every_node() {
         &route("LT", "simulator"),
     ];
     let publish = || {
-        fs::write(config_of(server), rules.concat()).expect("the file is there");
+        fs::write(config_file(server), rules.concat()).expect("the file is there");
         signal::send("HUP", server.pid());
     };
     let to_lithuania = json!({ "to": "+37061200001" });
-    pair.sees("routes", publish, || pair.sends(&to_lithuania) == 200);
+    pair.wait_until_in_effect("routes", publish, || pair.send_status(&to_lithuania) == 200);
 
     let folder = server.data_dir().join("import");
     fs::create_dir_all(&folder).expect("a folder");
@@ -277,26 +292,30 @@ fn what_is_imported_or_published_is_followed_by_every_node() {
     ] {
         let row = format!("Latvia,LV,All other carriers,All other carriers,247,,{price}\r\n");
         let list = write("rates.csv", &[PRICES, &row].concat());
-        pair.sees(
+        pair.wait_until_in_effect(
             what,
-            || pair.command(&[&["rates", "import", &list], more].concat()),
+            || pair.run_command(&[&["rates", "import", &list], more].concat()),
             || pair.price() == price,
         );
     }
 
-    let network = &pair.asks(pair.token(), "GET", "/mccmnc/LV", &Value::Null);
+    let network = &pair.call_second(pair.token(), "GET", "/mccmnc/LV", &Value::Null);
     let path = format!("/operators/{}", network.json()[0]["operatorId"]);
     let exported = folder.join("reference");
     let exported = exported.to_str().expect("a plain path");
-    pair.command(&["reference", "export", exported]);
+    pair.run_command(&["reference", "export", exported]);
     let file = folder.join("reference/operators.csv");
     let operators = fs::read_to_string(&file).expect("it was written");
     let renamed = operators.replace(",LV,LMT\n", ",LV,LMT Group\n");
     fs::write(&file, renamed).expect("it is there");
-    pair.sees(
+    pair.wait_until_in_effect(
         "reference data",
-        || pair.command(&["reference", "import", exported]),
-        || pair.asks(pair.token(), "GET", &path, &Value::Null).json()["name"] == "LMT Group",
+        || pair.run_command(&["reference", "import", exported]),
+        || {
+            pair.call_second(pair.token(), "GET", &path, &Value::Null)
+                .json()["name"]
+                == "LMT Group"
+        },
     );
-    pair.report();
+    pair.print_delays();
 }

@@ -1,10 +1,10 @@
-//! Several processes on one `PostgreSQL`, from outside.
+//! Several nodes on one `PostgreSQL`, from outside.
 
 mod changes;
 mod listing;
 mod once;
-mod parted;
 mod pooler;
+mod roles;
 mod rolling;
 mod rules;
 mod takeover;
@@ -15,10 +15,10 @@ use testkit::{Backend, Server, ServerBuilder, TestDatabase};
 
 use crate::rest::service::{binary, ids, wait_for};
 
-/// Enough that no test runs out of it.
+/// Enough for any test.
 const BALANCE: &str = "1000000.00";
 
-/// Nodes on one database, and a token of an account on it.
+/// Nodes on one database, and a token of an account.
 struct Cluster {
     // Dropped before the database.
     nodes: Vec<Server>,
@@ -27,13 +27,13 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a node for each of these.
+    /// Starts one node for each configuration.
     fn start<const N: usize>(configure: [fn(ServerBuilder) -> ServerBuilder; N]) -> Self {
-        Self::of(configure)
+        Self::start_each(configure)
     }
 
-    /// [`Self::start`] with what is known only when the test runs.
-    fn of(
+    /// [`Self::start`] for closures that capture values.
+    fn start_each(
         configure: impl IntoIterator<Item = impl FnOnce(ServerBuilder) -> ServerBuilder>,
     ) -> Self {
         let mut cluster = Self {
@@ -64,14 +64,14 @@ impl Cluster {
         self.nodes[0].cli_json(arguments)
     }
 
-    /// A command that must succeed.
-    fn done(&self, arguments: &[&str]) {
+    /// Runs a command that must succeed.
+    fn run_command(&self, arguments: &[&str]) {
         let ran = self.nodes[0].cli(arguments);
-        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
-        assert!(ran.status.success(), "{arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{arguments:?}: {stderr}");
     }
 
-    /// One price for all of Latvia.
+    /// Sets one price for all of Latvia.
     fn set_price(&self, channel: &str, price: &str) {
         let list = format!(
             "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\r\nLatvia,LV,All,All,247,,{price}\r\n"
@@ -81,12 +81,12 @@ impl Cluster {
         let path = folder.join("prices.csv");
         std::fs::write(&path, list).expect("the folder is there");
         let path = path.to_str().expect("a plain path");
-        self.done(&["rates", "import", path, "--channel", channel]);
+        self.run_command(&["rates", "import", path, "--channel", channel]);
     }
 
-    fn listed(&self) -> Vec<Value> {
-        let listed = self.cli(&["node", "list", "--json"]);
-        listed.as_array().expect("a list").clone()
+    fn list_nodes(&self) -> Vec<Value> {
+        let list = self.cli(&["node", "list", "--json"]);
+        list.as_array().expect("a list").clone()
     }
 
     fn call(&self, node: usize, method: &str, path: &str, body: &[u8]) -> Response {
@@ -98,7 +98,7 @@ impl Cluster {
             .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// Sends a message by a node, which must take it.
+    /// Sends a message through a node that must accept it.
     fn send(&self, node: usize, body: &Value) -> String {
         let answer = self.call(node, "POST", "/sms", body.to_string().as_bytes());
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -112,12 +112,12 @@ impl Cluster {
         state.as_str().expect("a word").to_owned()
     }
 
-    /// Waits until a message has ended, and says how.
+    /// Waits until a message has ended, and returns its state.
     fn wait_for_end(&self, node: usize, id: &str) -> String {
         wait_for("the message ends", || {
             let state = self.state(node, id);
-            let open = ["scheduled", "queued", "sent"].contains(&state.as_str());
-            (!open).then_some(state)
+            let is_open = ["scheduled", "queued", "sent"].contains(&state.as_str());
+            (!is_open).then_some(state)
         })
     }
 }

@@ -1,7 +1,7 @@
-//! Whatever the number of nodes: each thing is sent, charged and reported once.
+//! Several nodes send, charge and report everything once.
 //!
-//! What counts is what arrives outside. The carrier is an upstream of the test, which takes the same thing as often as it
-//! comes; it brings each of its reports to two nodes at once. The caller's receiver takes whatever is reported.
+//! The test counts what arrives outside. The carrier is a fake upstream that accepts repeated requests and sends each
+//! of its reports to two nodes at once. The receiver accepts every report.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,90 +11,97 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::http::{self, Connection};
-use testkit::receiver::{Received, Receiver, Reply, Request};
-use testkit::{PATIENCE, Server, ServerBuilder};
+use testkit::receiver::{ReceivedRequest, Receiver, Reply, Request};
+use testkit::{Server, ServerBuilder, TEST_TIMEOUT};
 use url::Url;
 
 use super::Cluster;
 use crate::rest::service::{ids, in_seconds, wait_for, with_offset};
 
-const ALL: &str = "api,auth,mcp,dashboard,worker";
-/// The nodes that send; the one behind them only accepts, so that whatever comes by it is claimed by one of them.
+const ALL_ROLES: &str = "api,auth,mcp,dashboard,worker";
+/// The nodes that send. One more node only accepts, so the workers must claim its messages.
 const WORKERS: usize = 3;
-const ROLES: [&str; WORKERS + 1] = [ALL, ALL, ALL, "api"];
-/// Scheduled for one moment, by each node.
+const ROLES: [&str; WORKERS + 1] = [ALL_ROLES, ALL_ROLES, ALL_ROLES, "api"];
+/// Messages that each node schedules for the same moment.
 const SCHEDULED: usize = 80;
-/// Spread over the nodes.
+/// Lookups, spread over the nodes.
 const LOOKUPS: usize = 60;
-/// Numbers, each registered by three nodes at once.
+/// Numbers that are each registered by three nodes at once.
 const NUMBERS: usize = 20;
-const REPORTED: usize = SCHEDULED * ROLES.len() + LOOKUPS;
-/// So many at once bring reports, and as many the same ones to another node.
-const BRINGERS: usize = 4;
-/// Long enough to accept all that is scheduled.
-const AHEAD_S: i64 = 5;
-/// So long a carrier takes: nobody is done before the others have begun.
-const CARRIER_TAKES: Duration = Duration::from_millis(20);
-/// Of a message.
+const REPORTS: usize = SCHEDULED * ROLES.len() + LOOKUPS;
+/// Threads that send reports; as many send the same reports to another node.
+const REPORT_THREADS: usize = 4;
+/// Long enough to accept all scheduled messages.
+const SCHEDULE_DELAY_S: i64 = 5;
+/// Slow enough that no node finishes before the others have started.
+const UPSTREAM_DELAY: Duration = Duration::from_millis(20);
+/// The price of a message.
 const PRICE: &str = "0.50";
-/// What 320 messages at 0.50 and 60 lookups at 0.25 leave of [`super::BALANCE`].
-const LEFT: &str = "999825.00";
+/// [`super::BALANCE`] after 320 messages at 0.50 and 60 lookups at 0.25.
+const BALANCE_LEFT: &str = "999825.00";
 
-/// Takes whatever comes, and writes it down.
-struct Upstream {
+/// A fake upstream that accepts and records every request.
+struct FakeUpstream {
     receiver: Receiver,
-    taken: Arc<Taken>,
+    recorded: Arc<RecordedRequests>,
 }
 
 #[derive(Default)]
-struct Taken {
-    orders: Mutex<Vec<Order>>,
+struct RecordedRequests {
+    requests: Mutex<Vec<UpstreamRequest>>,
     added: Condvar,
 }
 
-impl Upstream {
+impl FakeUpstream {
     fn start() -> Self {
-        let taken = Arc::<Taken>::default();
-        let book = taken.clone();
-        let take = move |request: &Request<'_>| {
+        let recorded = Arc::<RecordedRequests>::default();
+        let log = recorded.clone();
+        let on_request = move |request: &Request<'_>| {
             if request.method != "POST" {
                 return Reply::ok();
             }
-            let order = Order::read(request.body);
-            let answer = json!([order.reference()]).to_string();
-            book.orders.lock().expect("not poisoned").push(order);
-            book.added.notify_all();
-            Reply::answer(200, answer).after(CARRIER_TAKES)
+            let request = UpstreamRequest::read(request.body);
+            let answer = json!([request.reference()]).to_string();
+            log.requests.lock().expect("not poisoned").push(request);
+            log.added.notify_all();
+            Reply::answer(200, answer).after(UPSTREAM_DELAY)
         };
         Self {
-            receiver: Receiver::builder().script(take).start(),
-            taken,
+            receiver: Receiver::builder().script(on_request).start(),
+            recorded,
         }
     }
 
-    /// What was taken so far, once it is so much.
-    fn orders(&self, count: usize) -> Vec<Order> {
-        let orders = self.taken.orders.lock().expect("not poisoned");
-        let few = |orders: &mut Vec<Order>| orders.len() < count;
-        let waited = self.taken.added.wait_timeout_while(orders, PATIENCE, few);
-        let (orders, _) = waited.expect("not poisoned");
-        assert!(orders.len() >= count, "{} of {count} sent", orders.len());
-        orders.clone()
+    /// Waits for this many requests, and returns all so far.
+    fn requests(&self, count: usize) -> Vec<UpstreamRequest> {
+        let requests = self.recorded.requests.lock().expect("not poisoned");
+        let too_few = |requests: &mut Vec<UpstreamRequest>| requests.len() < count;
+        let waited = self
+            .recorded
+            .added
+            .wait_timeout_while(requests, TEST_TIMEOUT, too_few);
+        let (requests, _) = waited.expect("not poisoned");
+        assert!(
+            requests.len() >= count,
+            "{} of {count} requests came",
+            requests.len()
+        );
+        requests.clone()
     }
 }
 
-/// What the upstream was asked to do. It names it after the message's own ID.
+/// A request to the upstream. The upstream derives its reference from the ID of the message.
 #[derive(Clone)]
-struct Order {
+struct UpstreamRequest {
     id: String,
     to: String,
     is_lookup: bool,
     is_pin: bool,
-    /// Where its report goes.
+    /// The address for its report.
     report: Url,
 }
 
-impl Order {
+impl UpstreamRequest {
     fn read(body: &[u8]) -> Self {
         let body: Value = serde_json::from_slice(body).expect("JSON");
         let text = |name: &str| body[name].as_str().map(str::to_owned);
@@ -115,8 +122,8 @@ impl Order {
         format!("up{}", self.id)
     }
 
-    /// The upstream's report on it.
-    fn outcome(&self) -> Value {
+    /// The report of the upstream.
+    fn report_body(&self) -> Value {
         let mut report = json!({ "id": self.reference(), "error": 0 });
         if !self.is_lookup {
             report["status"] = 1.into();
@@ -125,39 +132,42 @@ impl Order {
     }
 }
 
-/// How often each came.
-fn tally(of: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
+/// Counts how often each item occurs.
+fn tally(items: impl IntoIterator<Item = String>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for one in of {
+    for one in items {
         *counts.entry(one).or_default() += 1;
     }
     counts
 }
 
-/// Returns what came, sorted; nothing may have come again.
-fn without_repetition(what: &str, came: impl IntoIterator<Item = String>) -> Vec<String> {
-    let came = tally(came);
-    let again: Vec<_> = came.iter().filter(|(_, count)| **count > 1).collect();
-    let count = again.len();
-    assert!(again.is_empty(), "{count} {what} more than once: {again:?}");
-    came.into_keys().collect()
+/// Checks that no item occurs twice, and returns all items, sorted.
+fn assert_no_repetition(what: &str, items: impl IntoIterator<Item = String>) -> Vec<String> {
+    let items = tally(items);
+    let repeated: Vec<_> = items.iter().filter(|(_, count)| **count > 1).collect();
+    let count = repeated.len();
+    assert!(
+        repeated.is_empty(),
+        "{count} {what} more than once: {repeated:?}"
+    );
+    items.into_keys().collect()
 }
 
-/// Each of these, and nothing else, came once.
-fn each_once(what: &str, expected: &[String], came: impl IntoIterator<Item = String>) {
+/// Checks that exactly the expected items occur, once each.
+fn assert_each_once(what: &str, expected: &[String], items: impl IntoIterator<Item = String>) {
     let mut expected = expected.to_vec();
     expected.sort_unstable();
-    assert_eq!(without_repetition(what, came), expected, "{what}");
+    assert_eq!(assert_no_repetition(what, items), expected, "{what}");
 }
 
-fn start(upstream: &Upstream) -> Cluster {
+fn start(upstream: &FakeUpstream) -> Cluster {
     let config = format!(
         "[[carrier]]\nname = \"up\"\nkind = \"upstream\"\nurl = \"{}\"\ntoken = \"theirs\"\n",
         upstream.receiver.url("")
     );
-    let cluster = Cluster::of(ROLES.map(|roles| {
+    let cluster = Cluster::start_each(ROLES.map(|roles| {
         let config = config.clone();
-        // So few are held that no node can take all that is due at once.
+        // A node holds so few messages that it cannot claim all that are due.
         move |builder: ServerBuilder| {
             let builder = builder.config(config).arg("--roles").arg(roles);
             builder.env("SWITCHBOARD_LIMITS__HELD_MESSAGES", "60")
@@ -166,7 +176,7 @@ fn start(upstream: &Upstream) -> Cluster {
     for (channel, price) in [("hlr", "0.25"), ("sms", PRICE)] {
         cluster.set_price(channel, price);
     }
-    // Who has seen the second list has seen the first.
+    // A node that has the second price list also has the first.
     for node in 0..ROLES.len() {
         wait_for("the prices are known", || {
             let body = super::sms("how much?").to_string();
@@ -177,11 +187,11 @@ fn start(upstream: &Upstream) -> Cluster {
     cluster
 }
 
-/// Schedules messages by every node for one moment; their IDs.
+/// Schedules messages on every node for the same moment, and returns their IDs.
 fn schedule(cluster: &Cluster, receiver: &Receiver) -> Vec<String> {
-    let at = with_offset(in_seconds(AHEAD_S), 0);
+    let at = with_offset(in_seconds(SCHEDULE_DELAY_S), 0);
     let by_node = |node: usize| {
-        let number = |place: usize| format!("+3712{:07}", node * SCHEDULED + place);
+        let number = |index: usize| format!("+3712{:07}", node * SCHEDULED + index);
         let to: Vec<String> = (0..SCHEDULED).map(number).collect();
         let body = json!({
             "to": to, "from": "Acme", "message": "now", "scheduled": at, "dlrUrl": receiver.url("/dlr"),
@@ -193,23 +203,23 @@ fn schedule(cluster: &Cluster, receiver: &Receiver) -> Vec<String> {
     (0..ROLES.len()).flat_map(by_node).collect()
 }
 
-/// Asks every node for lookups in turn; their IDs.
+/// Requests lookups from all nodes in turn, and returns their IDs.
 fn look_up(cluster: &Cluster, receiver: &Receiver) -> Vec<String> {
-    let ask = |place: usize| {
-        let number = format!("+371291{place:05}");
+    let look_up_number = |index: usize| {
+        let number = format!("+371291{index:05}");
         let body = json!({ "msisdn": number, "callBackUrl": receiver.url("/hlr") }).to_string();
-        let answer = cluster.call(place % ROLES.len(), "POST", "/hlr", body.as_bytes());
+        let answer = cluster.call(index % ROLES.len(), "POST", "/hlr", body.as_bytes());
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()[0].to_string()
     };
-    (0..LOOKUPS).map(ask).collect()
+    (0..LOOKUPS).map(look_up_number).collect()
 }
 
-/// Registers numbers, each by three nodes in the same moment, of which one may take it; the numbers.
+/// Registers each number on three nodes at once. Only one of them may accept it. Returns the numbers.
 fn register(cluster: &Cluster) -> Vec<String> {
     let addrs: Vec<SocketAddr> = cluster.nodes.iter().map(Server::addr).collect();
     let token = cluster.token.as_str();
-    let by = |addr: SocketAddr, number: &str| {
+    let register_on = |addr: SocketAddr, number: &str| {
         let headers = [
             ("X-Service-Token", token),
             ("Content-Type", "application/json"),
@@ -219,16 +229,17 @@ fn register(cluster: &Cluster) -> Vec<String> {
         answer.expect("an answer").status
     };
     let numbers: Vec<String> = (0..NUMBERS).map(|n| format!("+371268{n:05}")).collect();
-    for (place, number) in numbers.iter().enumerate() {
+    for (index, number) in numbers.iter().enumerate() {
         let mut answers: Vec<u16> = thread::scope(|scope| {
-            let asked: Vec<_> = (place..place + 3)
+            let threads: Vec<_> = (index..index + 3)
                 .map(|node| {
                     let addr = addrs[node % addrs.len()];
-                    scope.spawn(move || by(addr, number))
+                    scope.spawn(move || register_on(addr, number))
                 })
                 .collect();
-            let status = |asked: thread::ScopedJoinHandle<'_, u16>| asked.join().expect("no panic");
-            asked.into_iter().map(status).collect()
+            let status =
+                |handle: thread::ScopedJoinHandle<'_, u16>| handle.join().expect("no panic");
+            threads.into_iter().map(status).collect()
         });
         answers.sort_unstable();
         assert_eq!(answers, [200, 409, 409], "{number}");
@@ -236,18 +247,18 @@ fn register(cluster: &Cluster) -> Vec<String> {
     numbers
 }
 
-/// Brings the upstream's reports, each to two nodes at once.
-fn report(cluster: &Cluster, orders: &[Order]) {
+/// Sends each report of the upstream to two nodes at once.
+fn send_reports(cluster: &Cluster, requests: &[UpstreamRequest]) {
     let addrs: Vec<SocketAddr> = cluster.nodes[..WORKERS].iter().map(Server::addr).collect();
-    let bring = |orders: &[Order], shift: usize| {
+    let send_all = |requests: &[UpstreamRequest], shift: usize| {
         let open = |addr: &SocketAddr| Connection::open(*addr).expect("it is up");
         let mut connections: Vec<Connection> = addrs.iter().map(open).collect();
-        for (place, order) in orders.iter().enumerate() {
-            let (path, body) = (order.report.path(), order.outcome().to_string());
+        for (index, request) in requests.iter().enumerate() {
+            let (path, body) = (request.report.path(), request.report_body().to_string());
             let headers = [("Content-Type", "application/json")];
-            let connection = &mut connections[(place + shift) % WORKERS];
-            // On a slow machine it may be told to come again, and does.
-            wait_for("the report is taken", || {
+            let connection = &mut connections[(index + shift) % WORKERS];
+            // On a slow machine the node may answer 503; then the report is sent again.
+            wait_for("the report is accepted", || {
                 let answer = connection.request("POST", path, &headers, body.as_bytes());
                 let answer = answer.expect("an answer");
                 assert!([200, 503].contains(&answer.status), "{}", answer.text());
@@ -256,92 +267,93 @@ fn report(cluster: &Cluster, orders: &[Order]) {
         }
     };
     thread::scope(|scope| {
-        for part in orders.chunks(orders.len() / BRINGERS + 1) {
-            scope.spawn(|| bring(part, 0));
-            scope.spawn(|| bring(part, 1));
+        for part in requests.chunks(requests.len() / REPORT_THREADS + 1) {
+            scope.spawn(|| send_all(part, 0));
+            scope.spawn(|| send_all(part, 1));
         }
     });
 }
 
-/// Which node sent how many of what was claimed.
-fn print_shares(orders: &[Order]) {
-    let shares = tally(orders.iter().map(|order| {
-        let kind = match order {
-            Order { is_pin: true, .. } => "PIN",
-            Order {
+/// Prints how many requests each node sent.
+fn print_shares(requests: &[UpstreamRequest]) {
+    let shares = tally(requests.iter().map(|request| {
+        let kind = match request {
+            UpstreamRequest { is_pin: true, .. } => "PIN",
+            UpstreamRequest {
                 is_lookup: true, ..
             } => "lookup",
             _ => "scheduled",
         };
-        format!("{kind} by port {}", order.report.port().unwrap_or(0))
+        format!("{kind} by port {}", request.report.port().unwrap_or(0))
     }));
     for (share, count) in shares {
         eprintln!("{count:4} {share}");
     }
 }
 
-/// The IDs of what was reported, once so many reports came and none is under way.
-fn reported(cluster: &Cluster, receiver: &Receiver, count: usize) -> Vec<String> {
-    let came = receiver.wait_for(count, PATIENCE);
-    assert!(came, "{} of {count} reports came", receiver.count());
-    wait_for("no report is under way", || {
+/// Waits until this many reports came and none is pending; returns the IDs of the reported messages.
+fn wait_for_reported_ids(cluster: &Cluster, receiver: &Receiver, count: usize) -> Vec<String> {
+    let all_came = receiver.wait_for(count, TEST_TIMEOUT);
+    assert!(all_came, "{} of {count} reports came", receiver.count());
+    wait_for("no report is pending", || {
         (cluster.cli(&["callbacks", "list", "--json"]) == json!([])).then_some(())
     });
     receiver.received().iter().map(id_of).collect()
 }
 
-fn id_of(report: &Received) -> String {
+fn id_of(report: &ReceivedRequest) -> String {
     report.json()["id"].as_str().expect("an ID").to_owned()
 }
 
 #[test]
-fn what_many_nodes_could_do_is_done_once() {
-    let (upstream, receiver) = (Upstream::start(), Receiver::start());
+fn several_nodes_do_everything_once() {
+    let (upstream, receiver) = (FakeUpstream::start(), Receiver::start());
     let mut cluster = start(&upstream);
     let mut messages = schedule(&cluster, &receiver);
     messages.extend(look_up(&cluster, &receiver));
     let numbers = register(&cluster);
 
-    let all = REPORTED + NUMBERS;
-    let orders = upstream.orders(all);
-    without_repetition("sent", orders.iter().map(|order| order.id.clone()));
-    report(&cluster, &orders);
-    each_once(
+    let all = REPORTS + NUMBERS;
+    let requests = upstream.requests(all);
+    assert_no_repetition("sent", requests.iter().map(|request| request.id.clone()));
+    send_reports(&cluster, &requests);
+    assert_each_once(
         "reported",
         &messages,
-        reported(&cluster, &receiver, REPORTED),
+        wait_for_reported_ids(&cluster, &receiver, REPORTS),
     );
-    // A command queues them for nobody in particular, where a node that stores a report holds it.
+    // A node holds the reports that it stores itself. Replayed ones have no owner, so the nodes must claim them.
     let prefix = receiver.url("/");
-    cluster.done(&["callbacks", "replay", "--url", &prefix, "--all"]);
-    reported(&cluster, &receiver, 2 * REPORTED);
+    cluster.run_command(&["callbacks", "replay", "--url", &prefix, "--all"]);
+    wait_for_reported_ids(&cluster, &receiver, 2 * REPORTS);
     let ledger = cluster.cli(&["account", "ledger", "acme", "--limit", "10000", "--json"]);
     let accounts = cluster.cli(&["account", "list", "--json"]);
-    cluster.done(&["account", "check"]);
-    // What they still have in hand they finish before they end.
+    cluster.run_command(&["account", "check"]);
+    // The nodes finish their work before they stop.
     for node in &mut cluster.nodes {
         assert!(node.terminate().success());
     }
 
-    let orders = upstream.orders(all);
-    print_shares(&orders);
-    let (pins, others): (Vec<Order>, _) = orders.into_iter().partition(|order| order.is_pin);
-    each_once("sent", &messages, others.into_iter().map(|order| order.id));
-    each_once("PINs", &numbers, pins.into_iter().map(|order| order.to));
-    let again = receiver.received().split_off(REPORTED);
-    each_once("reported again", &messages, again.iter().map(id_of));
+    let requests = upstream.requests(all);
+    print_shares(&requests);
+    let (pins, others): (Vec<UpstreamRequest>, _) =
+        requests.into_iter().partition(|request| request.is_pin);
+    assert_each_once(
+        "sent",
+        &messages,
+        others.into_iter().map(|request| request.id),
+    );
+    assert_each_once("PINs", &numbers, pins.into_iter().map(|request| request.to));
+    let repeated = receiver.received().split_off(REPORTS);
+    assert_each_once("reported again", &messages, repeated.iter().map(id_of));
     let ledger = ledger.as_array().expect("a list").iter();
     let entries = ledger.filter(|entry| entry["kind"] != "credit");
     let charged = entries.map(|entry| {
         assert_eq!(entry["kind"], "charge", "{entry}");
         entry["messages"].as_u64().expect("a number")
     });
-    assert_eq!(
-        charged.sum::<u64>(),
-        REPORTED as u64,
-        "each is charged once"
-    );
+    assert_eq!(charged.sum::<u64>(), REPORTS as u64, "each is charged once");
     let acme = accounts.as_array().expect("a list").iter();
     let mut acme = acme.filter(|account| account["name"] == "acme");
-    assert_eq!(acme.next().expect("the account")["balance"], LEFT);
+    assert_eq!(acme.next().expect("the account")["balance"], BALANCE_LEFT);
 }

@@ -1,4 +1,4 @@
-//! Nodes are restarted one after the other while callers send: nobody notices.
+//! Rolling restarts while callers send: no request fails.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn draining(builder: ServerBuilder) -> ServerBuilder {
         .env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
 }
 
-/// Sends until it is told to stop; returns the IDs that it was answered. Anything but 200 ends the test.
+/// Sends until `stop` is set, and returns the IDs of its messages. It panics on any answer but 200.
 fn caller(
     addr: SocketAddr,
     token: String,
@@ -57,7 +57,7 @@ fn caller(
 }
 
 #[test]
-fn no_caller_notices_that_nodes_are_restarted_in_turn() {
+fn no_request_fails_while_nodes_are_restarted_in_turn() {
     let mut cluster = Cluster::start([draining, draining]);
     let addrs: Vec<_> = cluster.nodes.iter().map(testkit::Server::addr).collect();
     let balancer = Balancer::start(&addrs).expect("a free port");
@@ -73,7 +73,7 @@ fn no_caller_notices_that_nodes_are_restarted_in_turn() {
             let before = answered.load(Ordering::Relaxed);
             cluster.nodes[number].restart();
             balancer.replace(number, cluster.nodes[number].addr());
-            wait_for("the node is used again, and callers go on", || {
+            wait_for("the node is used again, and callers continue", || {
                 let after = answered.load(Ordering::Relaxed);
                 (balancer.all_ready() && after > before + CALLERS).then_some(())
             });
@@ -93,8 +93,8 @@ fn no_caller_notices_that_nodes_are_restarted_in_turn() {
 }
 
 #[test]
-fn a_node_that_leaves_answers_and_says_so_and_a_second_signal_cuts_it_short() {
-    const LONG: Duration = Duration::from_mins(10);
+fn a_draining_node_still_answers_and_a_second_signal_stops_it() {
+    const DRAIN_TIME: Duration = Duration::from_mins(10);
     let mut cluster = Cluster::start([|builder: ServerBuilder| {
         builder.env("SWITCHBOARD_LIMITS__DRAIN_SECONDS", "600")
     }]);
@@ -104,7 +104,7 @@ fn a_node_that_leaves_answers_and_says_so_and_a_second_signal_cuts_it_short() {
     assert_eq!(first.expect("an answer").header("connection"), None);
     let began = Instant::now();
     signal::send("TERM", cluster.nodes[0].pid());
-    wait_for("it says that it is not ready", || {
+    wait_for("the node says that it is not ready", || {
         let answer = http::request(addr, "GET", "/health/ready", &[], b"").expect("it answers");
         (answer.status == 503).then_some(())
     });
@@ -113,5 +113,8 @@ fn a_node_that_leaves_answers_and_says_so_and_a_second_signal_cuts_it_short() {
     assert_eq!(last.expect("an answer").header("connection"), Some("close"));
     let status = cluster.nodes[0].terminate();
     assert!(status.success(), "{}", cluster.nodes[0].output());
-    assert!(began.elapsed() < LONG, "it did not wait");
+    assert!(
+        began.elapsed() < DRAIN_TIME,
+        "it waited for the whole drain time"
+    );
 }

@@ -1,4 +1,4 @@
-//! Rules of routing: published by one node, followed by all.
+//! Routing rules that one node publishes apply to all nodes.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::faults::signal;
 use crate::rest::service::{tomorrow, wait_for};
 
 pub(super) const SIMULATOR: &str = "[[carrier]]\nkind = \"simulator\"\n";
-/// A carrier that nobody answers for.
+/// A carrier that never connects.
 const OTHER: &str = "[[carrier]]\nname = \"other\"\nkind = \"smpp\"\naddress = \"127.0.0.1:9\"\nsystem_id = \"me\"\npassword = \"secret-word\"\n";
 
 pub(super) fn route(country: &str, carrier: &str) -> String {
@@ -17,7 +17,7 @@ pub(super) fn route(country: &str, carrier: &str) -> String {
 }
 
 /// The simulated network for Latvia alone, the other carrier for Estonia.
-fn both() -> String {
+fn with_both_carriers() -> String {
     [
         SIMULATOR,
         OTHER,
@@ -28,16 +28,16 @@ fn both() -> String {
 }
 
 fn with_rules(builder: ServerBuilder) -> ServerBuilder {
-    builder.config(both())
+    builder.config(with_both_carriers())
 }
 
 fn without_rules(builder: ServerBuilder) -> ServerBuilder {
     builder.config(SIMULATOR)
 }
 
-/// Whether a node takes a message to a country: one that nobody will send.
-fn takes(cluster: &Cluster, node: usize, to: &str) -> bool {
-    let mut body = sms("is there a way?");
+/// Whether a node accepts a message to this number. The message is scheduled, so that it is not sent.
+fn accepts(cluster: &Cluster, node: usize, to: &str) -> bool {
+    let mut body = sms("is there a route?");
     body["to"] = to.into();
     body["scheduled"] = tomorrow().into();
     let answer = cluster.call(node, "POST", "/sms", body.to_string().as_bytes());
@@ -48,71 +48,72 @@ const LATVIA: &str = "+37120000001";
 const ESTONIA: &str = "+37250000001";
 const LITHUANIA: &str = "+37061200001";
 
-pub(super) fn config_of(server: &Server) -> std::path::PathBuf {
-    let home = server.data_dir();
-    home.parent().expect("its home").join("switchboard.toml")
+pub(super) fn config_file(server: &Server) -> std::path::PathBuf {
+    let data = server.data_dir();
+    data.parent()
+        .expect("a parent folder")
+        .join("switchboard.toml")
 }
 
 #[test]
-fn what_one_node_publishes_all_follow() {
+fn rules_that_one_node_publishes_apply_to_all() {
     let mut cluster = Cluster::start([with_rules, without_rules]);
     // The second node has neither the rules nor the carrier in its file.
     for node in [0, 1] {
         for (to, expected) in [(LATVIA, true), (ESTONIA, true), (LITHUANIA, false)] {
-            assert_eq!(takes(&cluster, node, to), expected, "{node}: {to}");
+            assert_eq!(accepts(&cluster, node, to), expected, "{node}: {to}");
         }
     }
     let id = cluster.send(1, &sms("by the simulated network"));
     assert_eq!(cluster.wait_for_end(1, &id), "delivered");
 
-    let file = config_of(&cluster.nodes[0]);
+    let file = config_file(&cluster.nodes[0]);
     let changed = [SIMULATOR, OTHER, &route("LT", "simulator")].concat();
     fs::write(&file, changed).expect("the file is there");
     signal::send("HUP", cluster.nodes[0].pid());
     for node in [0, 1] {
-        wait_for("the new rules are followed", || {
-            (takes(&cluster, node, LITHUANIA) && !takes(&cluster, node, LATVIA)).then_some(())
+        wait_for("the new rules apply", || {
+            (accepts(&cluster, node, LITHUANIA) && !accepts(&cluster, node, LATVIA)).then_some(())
         });
     }
-    // A node that starts goes by those in force, and says so; no password was published.
+    // A node that starts follows the published rules and logs it; no password was published.
     cluster.nodes[1].restart();
-    assert!(takes(&cluster, 1, LITHUANIA) && !takes(&cluster, 1, LATVIA));
-    let said = cluster.nodes[1].output();
+    assert!(accepts(&cluster, 1, LITHUANIA) && !accepts(&cluster, 1, LATVIA));
+    let output = cluster.nodes[1].output();
     assert!(
-        said.contains("the rules in force are others than those"),
-        "{said}"
+        output.contains("the rules in force are others than those"),
+        "{output}"
     );
-    let leaked = "DO $$ BEGIN
+    let check_no_password = "DO $$ BEGIN
         IF EXISTS (SELECT 1 FROM catalogue WHERE kind = 5 AND content LIKE '%secret-word%') THEN RAISE 'leaked'; END IF;
         IF NOT EXISTS (SELECT 1 FROM catalogue WHERE kind = 5 AND content LIKE '%other%') THEN RAISE 'nothing'; END IF;
         END $$";
-    let checked = cluster.database.execute_blocking(leaked);
+    let checked = cluster.database.execute_blocking(check_no_password);
     checked.expect("rules are published, and no password");
 }
 
 #[test]
 fn a_node_that_starts_with_a_newer_file_publishes_it() {
     let mut cluster = Cluster::start([with_rules, with_rules]);
-    let file = config_of(&cluster.nodes[1]);
+    let file = config_file(&cluster.nodes[1]);
     let changed = [SIMULATOR, OTHER, &route("LT", "simulator")].concat();
     fs::write(&file, changed).expect("the file is there");
     cluster.nodes[1].restart();
     for node in [0, 1] {
-        wait_for("the new rules are followed", || {
-            (takes(&cluster, node, LITHUANIA) && !takes(&cluster, node, LATVIA)).then_some(())
+        wait_for("the new rules apply", || {
+            (accepts(&cluster, node, LITHUANIA) && !accepts(&cluster, node, LATVIA)).then_some(())
         });
     }
     // The first node's file is older now.
     cluster.nodes[0].restart();
-    assert!(takes(&cluster, 0, LITHUANIA) && !takes(&cluster, 0, LATVIA));
+    assert!(accepts(&cluster, 0, LITHUANIA) && !accepts(&cluster, 0, LATVIA));
 }
 
-/// One node alone: its file is what counts, as soon as it is started again.
 #[test]
-fn on_one_machine_the_file_counts_after_a_restart() {
+fn a_single_node_follows_its_file_after_a_restart() {
     let mut cluster = Cluster::start([with_rules]);
-    assert!(!takes(&cluster, 0, LITHUANIA));
-    fs::write(config_of(&cluster.nodes[0]), SIMULATOR).expect("the file is there");
+    assert!(!accepts(&cluster, 0, LITHUANIA));
+    fs::write(config_file(&cluster.nodes[0]), SIMULATOR).expect("the file is there");
     cluster.nodes[0].restart();
-    assert!(takes(&cluster, 0, LITHUANIA));
+    assert!(accepts(&cluster, 0, LITHUANIA));
 }

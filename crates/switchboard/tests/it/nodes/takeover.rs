@@ -1,7 +1,7 @@
-//! What a node that is gone leaves behind is taken over by those that live.
+//! The remaining nodes take over the work of a node that is gone.
 
-use domain::clock::SystemClock;
 use domain::{Clock, Timestamp};
+use engine::clock::SystemClock;
 use jiff::SignedDuration;
 use testkit::ServerBuilder;
 
@@ -9,19 +9,19 @@ use super::{Cluster, sms};
 use crate::rest::service::wait_for;
 
 const MESSAGES: usize = 20;
-const SEEN_AFTER: SignedDuration = SignedDuration::from_secs(4);
+const KNOWN_AFTER: SignedDuration = SignedDuration::from_secs(4);
 
 fn reports_soon(builder: ServerBuilder) -> ServerBuilder {
     builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "100")
 }
 
-/// Later than any test waits.
+/// Its reports come later than any test waits.
 fn reports_never(builder: ServerBuilder) -> ServerBuilder {
     builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "3600000")
 }
 
-/// Sends by a node whose network does not report, lets it go, and waits until the other has reported for it.
-fn taken_over_after(end: impl FnOnce(&mut testkit::Server)) {
+/// Sends through a node whose network does not report, ends that node, and waits until the other one has reported.
+fn check_takeover_after(end: impl FnOnce(&mut testkit::Server)) {
     let mut cluster = Cluster::start([reports_soon, reports_never]);
     let sent: Vec<String> = (0..MESSAGES)
         .map(|number| cluster.send(1, &sms(&format!("number {number}"))))
@@ -30,16 +30,16 @@ fn taken_over_after(end: impl FnOnce(&mut testkit::Server)) {
         let is_sent = |id: &String| cluster.state(0, id) == "sent";
         sent.iter().all(is_sent).then_some(())
     });
-    // Others have seen it by then: they look every two seconds.
-    wait_for("the node is not new any more", || {
-        let started = cluster.listed()[1]["started"].clone();
+    // By then the other node knows it: it reads the list of nodes every two seconds.
+    wait_for("the node is known to the other", || {
+        let started = cluster.list_nodes()[1]["started"].clone();
         let started: Timestamp = started.as_str()?.parse().ok()?;
         let age = SystemClock.now().duration_since(started);
-        (age > SEEN_AFTER).then_some(())
+        (age > KNOWN_AFTER).then_some(())
     });
     end(&mut cluster.nodes[1]);
-    wait_for("the node is forgotten", || {
-        (cluster.listed().len() == 1).then_some(())
+    wait_for("the node is removed", || {
+        (cluster.list_nodes().len() == 1).then_some(())
     });
     for id in &sent {
         assert_eq!(cluster.wait_for_end(0, id), "delivered", "{id}");
@@ -47,11 +47,11 @@ fn taken_over_after(end: impl FnOnce(&mut testkit::Server)) {
 }
 
 #[test]
-fn parts_that_a_dead_nodes_simulator_took_are_reported_by_another() {
-    taken_over_after(testkit::Server::kill9);
+fn parts_of_a_killed_node_are_reported_by_another() {
+    check_takeover_after(testkit::Server::kill9);
 }
 
 #[test]
-fn parts_that_the_simulator_of_a_node_took_that_left_are_reported_by_another() {
-    taken_over_after(|node| assert!(node.terminate().success()));
+fn parts_of_a_stopped_node_are_reported_by_another() {
+    check_takeover_after(|node| assert!(node.terminate().success()));
 }

@@ -1,13 +1,13 @@
-//! Clients that are known by a document at the address that is their ID: which are never even asked for.
+//! Clients whose ID is the URL of a document: which documents are accepted, and which URLs are never fetched.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::clock::SystemClock;
 use domain::oauth::{ClientIdUrl, SCOPES};
 use domain::ports::{ClientDocuments, UnusableDocument};
+use engine::clock::SystemClock;
 use engine::identity::grants::{AuthorizeError, AuthorizeParams, Pending};
 use engine::{GrantSettings, Grants};
 use jiff::SignedDuration;
@@ -17,20 +17,20 @@ use testkit::Backend;
 use super::site::{CHALLENGE, REDIRECT, Site, error, with};
 use crate::database::Database;
 
-/// The address that is the client's ID.
+/// The client's ID, which is the URL of its document.
 const ID: &str = "https://client.example/client.json";
 
-/// Every address leads to this document.
-struct Everywhere(String);
+/// Returns this document for every URL.
+struct FixedDocument(String);
 
 #[async_trait]
-impl ClientDocuments for Everywhere {
+impl ClientDocuments for FixedDocument {
     async fn fetch(&self, _: IpAddr, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
         Ok(self.0.clone().into_bytes())
     }
 }
 
-/// What becomes of a question by a client whose document is this.
+/// Starts an authorization request of a client with this document.
 async fn begin(
     database: &Database,
     document: &Value,
@@ -44,25 +44,25 @@ async fn begin(
         refresh_lifetime: SignedDuration::from_hours(24),
         grant_lifetime: SignedDuration::from_hours(24 * 180),
     };
-    let documents = Arc::new(Everywhere(document.to_string()));
+    let documents = Arc::new(FixedDocument(document.to_string()));
     let store = database.open().await;
     let grants = Grants::new(store, Arc::new(SystemClock), documents, settings);
-    let asked = [
+    let params = [
         ("client_id", ID),
         ("redirect_uri", redirect),
         ("response_type", "code"),
         ("code_challenge", CHALLENGE),
         ("code_challenge_method", "S256"),
     ];
-    let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let params = params.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let pending = grants
         .begin(
             Ipv4Addr::LOCALHOST.into(),
-            &AuthorizeParams::from_pairs(asked),
+            &AuthorizeParams::from_pairs(params),
         )
         .await?;
     let found = grants.pending(&pending.id).await.expect("answers");
-    // Stores keep microseconds.
+    // Stores round times to microseconds.
     let found = found.map(|found| Pending {
         expires_at: pending.expires_at,
         ..found
@@ -80,29 +80,26 @@ fn document() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_is_what_its_document_says() {
+async fn a_client_is_described_by_its_document() {
     let database = Database::create();
     for (redirect, is_loopback) in [(REDIRECT, false), ("http://localhost:3118/cb", true)] {
         let pending = begin(&database, &document(), redirect).await;
-        let pending = pending.expect("taken");
+        let pending = pending.expect("accepted");
         assert_eq!(
             (pending.client_id.as_str(), pending.client_name.as_str()),
             (ID, "Desk")
         );
         assert_eq!(pending.redirect_uri, redirect);
         assert_eq!(pending.is_loopback, is_loopback);
-        assert_eq!(
-            pending.scopes, SCOPES,
-            "who names nothing is offered everything"
-        );
-        assert!(!pending.scopes_named, "and asked for none of it");
+        assert_eq!(pending.scopes, SCOPES, "without a scope, all are offered");
+        assert!(!pending.scopes_named, "and none was requested");
         assert_eq!(pending.resource, "https://mcp.example/mcp");
         assert!(!format!("{pending:?}").contains(&pending.id));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_document_that_is_not_the_clients_own_is_no_proof() {
+async fn an_invalid_or_foreign_document_is_refused() {
     let database = Database::create();
     for (name, field, value) in [
         (
@@ -145,20 +142,20 @@ async fn a_document_that_is_not_the_clients_own_is_no_proof() {
             "{name}: {refused:?}"
         );
     }
-    let kept = database.numbers("SELECT count(*) FROM oauth_request", 1);
-    assert_eq!(kept, [[Some(0)]]);
+    let stored = database.numbers("SELECT count(*) FROM oauth_request", 1);
+    assert_eq!(stored, [[Some(0)]]);
 }
 
 #[test]
-fn no_document_is_fetched_from_where_nobody_may_look() {
+fn no_document_is_fetched_from_an_internal_address() {
     let site = Site::with(Backend::Sqlite, |builder| {
         builder.env("SWITCHBOARD_CALLBACKS__ALLOW", "[]")
     });
-    let trap = TcpListener::bind("127.0.0.1:0").expect("binds");
-    trap.set_nonblocking(true).expect("a socket");
-    let port = trap.local_addr().expect("an address").port();
-    let good = site.question("", REDIRECT);
-    for place in [
+    let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
+    listener.set_nonblocking(true).expect("a socket");
+    let port = listener.local_addr().expect("an address").port();
+    let good = site.authorize_params("", REDIRECT);
+    for url in [
         "https://127.0.0.1:PORT/client.json",
         "https://127.1:PORT/client.json",
         "https://2130706433:PORT/client.json",
@@ -190,21 +187,21 @@ fn no_document_is_fetched_from_where_nobody_may_look() {
         "file:///etc/passwd",
         "gopher://127.0.0.1:PORT/x",
     ] {
-        let id = place.replace("PORT", &port.to_string());
+        let id = url.replace("PORT", &port.to_string());
         let before = site.issued();
         let answer = site.authorize(&with(&good, "client_id", &id));
         assert_eq!(answer.status, 400, "{id}: {}", answer.text());
         assert_eq!(answer.header("location"), None, "{id}");
         assert_eq!(error(&answer), "invalid_request", "{id}");
         assert_eq!(site.issued(), before, "{id}");
-        let knocked = trap.accept().expect_err("nobody knocked");
-        assert_eq!(knocked.kind(), ErrorKind::WouldBlock, "{id}");
+        let no_connection = listener.accept().expect_err("no connection was made");
+        assert_eq!(no_connection.kind(), ErrorKind::WouldBlock, "{id}");
     }
 }
 
-/// Anybody can ask, so the answer must not tell an open port of this machine from a closed one.
+/// Anybody can send a request, so the answer must not reveal which local ports are open.
 #[test]
-fn nobody_finds_out_which_ports_of_this_machine_are_open() {
+fn open_and_closed_local_ports_get_the_same_answer() {
     let site = Site::start(Backend::Sqlite);
     let open = TcpListener::bind("127.0.0.1:0").expect("binds");
     open.set_nonblocking(true).expect("a setting");
@@ -212,16 +209,16 @@ fn nobody_finds_out_which_ports_of_this_machine_are_open() {
     let ports = [&open, &closed].map(|socket| socket.local_addr().expect("an address").port());
     drop(closed);
     let before = site.issued();
-    let [open_says, closed_says] = ports.map(|port| {
+    let [open_answer, closed_answer] = ports.map(|port| {
         let id = format!("https://127.0.0.1:{port}/client.json");
-        let params = with(&site.question("", REDIRECT), "client_id", &id);
+        let params = with(&site.authorize_params("", REDIRECT), "client_id", &id);
         let answer = site.authorize(&params);
         assert_eq!((answer.status, answer.header("location")), (400, None));
         answer.text().replace(&port.to_string(), "PORT")
     });
-    assert_eq!(open_says, closed_says);
-    assert!(open_says.contains("may not be called"), "{open_says}");
-    let knocked = open.accept().expect_err("nobody knocked");
-    assert_eq!(knocked.kind(), ErrorKind::WouldBlock);
+    assert_eq!(open_answer, closed_answer);
+    assert!(open_answer.contains("may not be called"), "{open_answer}");
+    let no_connection = open.accept().expect_err("no connection was made");
+    assert_eq!(no_connection.kind(), ErrorKind::WouldBlock);
     assert_eq!(site.issued(), before);
 }

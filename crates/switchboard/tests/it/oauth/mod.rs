@@ -1,14 +1,14 @@
-//! The authorization server from outside: the real binary and its sockets. A person's answer is given on the same
-//! database, as the consent page gives it.
+//! The authorization server from outside: the real binary and its sockets. The tests store a person's consent in the
+//! same database, as the consent page does.
 //!
-//! A case that must fail also says that nothing was issued: no request kept, no grant, no token.
+//! A case that must fail also checks that nothing was issued: no request, no grant, no token.
 
 pub(crate) mod site;
 
-mod asking;
+mod authorizing;
 mod documents;
 mod flow;
 mod redeeming;
+mod refreshing;
 mod registering;
-mod renewing;
 mod served;

@@ -1,4 +1,5 @@
-//! Codes that give nothing. RFC 6749, sections 3.2 and 4.1.3; RFC 7636, section 4.6; RFC 9700, section 2.1.
+//! Redemptions of codes that are refused. RFC 6749, sections 3.2 and 4.1.3; RFC 7636, section 4.6; RFC 9700, section
+//! 2.1.
 
 use testkit::Backend;
 use testkit::http::Response;
@@ -6,16 +7,22 @@ use testkit::http::Response;
 use super::site::{CHALLENGE, REDIRECT, Site, VERIFIER, change, encode, error, table};
 use crate::rest::service::wait_for;
 
-/// Refused, and no token exists that did not before.
-fn is_refused(site: &Site, name: &str, status: u16, code: &str, ask: impl FnOnce() -> Response) {
+/// Sends a request that must be refused, and checks that nothing was issued.
+fn assert_refused(
+    site: &Site,
+    name: &str,
+    status: u16,
+    code: &str,
+    send: impl FnOnce() -> Response,
+) {
     let before = site.issued();
-    let answer = ask();
+    let answer = send();
     assert_eq!(answer.status, status, "{name}: {}", answer.text());
     assert_eq!(error(&answer), code, "{name}");
     assert_eq!(site.issued(), before, "{name}");
 }
 
-const WRONG: &str = "
+const INVALID: &str = "
     no grant type           | 400 | invalid_request        | -grant_type
     an empty one            | 400 | invalid_request        | grant_type=
     a password              | 400 | unsupported_grant_type | grant_type=password
@@ -27,8 +34,8 @@ const WRONG: &str = "
     a cut code              | 400 | invalid_grant          | code={cut}
     a longer code           | 400 | invalid_grant          | code={code}A
     a very long code        | 400 | invalid_grant          | code={long}
-    the question for a code | 400 | invalid_grant          | code={question}
-    a late code             | 400 | invalid_grant          | code={late}
+    a request ID            | 400 | invalid_grant          | code={request}
+    an expired code         | 400 | invalid_grant          | code={expired}
     no verifier             | 400 | invalid_request        | -code_verifier
     an empty verifier       | 400 | invalid_request        | code_verifier=
     a short verifier        | 400 | invalid_request        | code_verifier={short}
@@ -56,34 +63,37 @@ const WRONG: &str = "
 ";
 
 #[test]
-fn a_code_is_good_for_nobody_else_and_nothing_else() {
+fn a_code_works_only_for_its_own_client_and_request() {
     let site = Site::start(Backend::Sqlite);
     let client = site.register(REDIRECT);
     let code = site.code(&client);
-    let good = site.redemption(&client, &code);
-    let words = [
+    let good = site.redeem_params(&client, &code);
+    let placeholders = [
         ("code", code.as_str()),
         ("cut", &code[1..]),
         ("long", &"c".repeat(4000)),
-        ("late", &site.late_code(&client)),
-        ("question", &site.ask(&site.question(&client, REDIRECT))),
+        ("expired", &site.expired_code(&client)),
+        (
+            "request",
+            &site.start_request(&site.authorize_params(&client, REDIRECT)),
+        ),
         ("verifier", VERIFIER),
         ("short", &VERIFIER[1..]),
         ("challenge", CHALLENGE),
         ("other", &site.register(REDIRECT)),
     ];
-    for [name, status, error, changed] in table(WRONG) {
+    for [name, status, error, changed] in table(INVALID) {
         let status = status.parse().expect("a status");
-        is_refused(&site, name, status, error, || {
-            site.exchange(&change(&good, changed, &words))
+        assert_refused(&site, name, status, error, || {
+            site.exchange(&change(&good, changed, &placeholders))
         });
     }
-    let given = site.exchange(&good).status;
-    assert_eq!(given, 200, "the code was good all along");
+    let issued = site.exchange(&good).status;
+    assert_eq!(issued, 200, "the code itself was valid");
 }
 
 /// Method, where the parameters are (`form`, `json` or the `query`), and one more header.
-const WRONG_WAYS: &str = "
+const WRONG_FORMATS: &str = "
     GET             | 405 | invalid_request | GET  | query |
     PUT             | 405 | invalid_request | PUT  | form  | Content-Type: application/x-www-form-urlencoded
     in the address  | 400 | invalid_request | POST | query | Content-Type: application/x-www-form-urlencoded
@@ -98,10 +108,10 @@ const WRONG_WAYS: &str = "
 ";
 
 #[test]
-fn tokens_are_asked_for_with_a_form_in_a_post() {
+fn tokens_are_requested_with_a_form_by_post() {
     let site = Site::start(Backend::Sqlite);
     let client = site.register(REDIRECT);
-    let good = site.redemption(&client, &site.code(&client));
+    let good = site.redeem_params(&client, &site.code(&client));
     let form = encode(&good);
     let json: serde_json::Map<_, _> = good
         .iter()
@@ -109,8 +119,8 @@ fn tokens_are_asked_for_with_a_form_in_a_post() {
         .collect();
     let json = serde_json::Value::from(json).to_string();
     let large = format!("{form}&x={}", "x".repeat(20_000));
-    for [name, status, error, method, place, header] in table(WRONG_WAYS) {
-        let (path, body) = match place {
+    for [name, status, error, method, params_in, header] in table(WRONG_FORMATS) {
+        let (path, body) = match params_in {
             "query" => (format!("/oauth/token?{form}"), ""),
             "json" => ("/oauth/token".to_owned(), json.as_str()),
             "large" => ("/oauth/token".to_owned(), large.as_str()),
@@ -121,60 +131,60 @@ fn tokens_are_asked_for_with_a_form_in_a_post() {
             headers.push(("Content-Type", "application/x-www-form-urlencoded"));
         }
         let status = status.parse().expect("a status");
-        is_refused(&site, name, status, error, || {
+        assert_refused(&site, name, status, error, || {
             site.call(method, &path, &headers, body.as_bytes())
         });
     }
-    let given = site.exchange(&good).status;
-    assert_eq!(given, 200, "the code was good all along");
+    let issued = site.exchange(&good).status;
+    assert_eq!(issued, 200, "the code itself was valid");
 }
 
-/// Whoever comes second has stolen the code, or the first has.
+/// One of the two who used the code has stolen it.
 #[test]
-fn a_code_that_comes_again_ends_what_it_gave() {
+fn a_reused_code_revokes_its_tokens() {
     let site = Site::start(Backend::Sqlite);
     let client = site.register(REDIRECT);
-    let words = [("verifier", VERIFIER), ("other", &site.register(REDIRECT))];
+    let placeholders = [("verifier", VERIFIER), ("other", &site.register(REDIRECT))];
     for [name, changed] in table(
         "
         the same            | state=added
         with another proof  | code_verifier={verifier}A
         without a redirect  | -redirect_uri
         by another client   | client_id={other}
-        from elsewhere      | redirect_uri=https://evil.example/
+        another redirect    | redirect_uri=https://evil.example/
         ",
     ) {
-        let good = site.redemption(&client, &site.code(&client));
-        let given = site.given(&good);
-        assert_eq!(site.opens(&given.access), 200, "{name}");
-        is_refused(&site, name, 400, "invalid_grant", || {
-            site.exchange(&change(&good, changed, &words))
+        let good = site.redeem_params(&client, &site.code(&client));
+        let issued = site.exchange_ok(&good);
+        assert_eq!(site.rest_status(&issued.access), 200, "{name}");
+        assert_refused(&site, name, 400, "invalid_grant", || {
+            site.exchange(&change(&good, changed, &placeholders))
         });
         wait_for("the access token is refused", || {
-            (site.opens(&given.access) == 401).then_some(())
+            (site.rest_status(&issued.access) == 401).then_some(())
         });
-        is_refused(&site, name, 400, "invalid_grant", || {
-            site.exchange(&site.renewal(&client, &given.refresh))
+        assert_refused(&site, name, 400, "invalid_grant", || {
+            site.exchange(&site.refresh_params(&client, &issued.refresh))
         });
     }
 }
 
 #[test]
-fn who_guesses_is_slowed_down() {
+fn guessing_codes_is_slowed_down() {
     let site = Site::start(Backend::Sqlite);
     let client = site.register(REDIRECT);
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
     let guess = |n: i32| {
-        let guess = encode(&site.redemption(&client, &format!("guess-{n}")));
+        let guess = encode(&site.redeem_params(&client, &format!("guess-{n}")));
         let path = "/oauth/token";
         site.service.raw("POST", path, &form, guess.as_bytes())
     };
     let slowed = (0..100).map(guess).find(|answer| answer.status == 429);
     let slowed = slowed.expect("it is slowed down");
     assert!(slowed.header("retry-after").is_some());
-    // Who has a good code passes all the same.
-    let good = encode(&site.redemption(&client, &site.code(&client)));
+    // A valid code still works.
+    let good = encode(&site.redeem_params(&client, &site.code(&client)));
     let path = "/oauth/token";
-    let given = site.service.raw("POST", path, &form, good.as_bytes());
-    assert_eq!(given.status, 200, "{}", given.text());
+    let issued = site.service.raw("POST", path, &form, good.as_bytes());
+    assert_eq!(issued.status, 200, "{}", issued.text());
 }

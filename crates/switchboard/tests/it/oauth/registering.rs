@@ -1,4 +1,4 @@
-//! Clients that are not registered. RFC 7591; RFC 8252, section 8.
+//! Client registration, and clients that are refused. RFC 7591; RFC 8252, section 8.
 
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -6,30 +6,30 @@ use testkit::Backend;
 use super::site::{REDIRECT, Site, error};
 
 #[test]
-fn a_client_is_told_how_it_is_known() {
+fn a_registered_client_gets_its_metadata() {
     let site = Site::start(Backend::Sqlite);
-    let asked = json!({
+    let metadata = json!({
         "client_name": " Acme <b>Desk</b> ", "redirect_uris": [REDIRECT, "http://127.0.0.1/cb"],
         "token_endpoint_auth_method": "client_secret_basic", "logo_uri": "https://client.example/logo.png",
         "client_id": "chosen by itself", "client_secret": "brought along",
     });
-    let answer = site.register_as(&asked);
+    let answer = site.register_as(&metadata);
     assert_eq!(answer.status, 201, "{}", answer.text());
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    let known = answer.json();
-    let id = known["client_id"].as_str().expect("an ID");
+    let registered = answer.json();
+    let id = registered["client_id"].as_str().expect("an ID");
     assert!(id.starts_with("client_") && id.len() > 40, "{id}");
     let expected = json!({
-        "client_id": id, "client_id_issued_at": known["client_id_issued_at"].as_i64().expect("a time"),
+        "client_id": id, "client_id_issued_at": registered["client_id_issued_at"].as_i64().expect("a time"),
         "client_name": "Acme <b>Desk</b>", "redirect_uris": [REDIRECT, "http://127.0.0.1/cb"],
         "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
         "token_endpoint_auth_method": "none",
     });
-    assert_eq!(known, expected);
+    assert_eq!(registered, expected);
 }
 
 #[test]
-fn what_cannot_be_a_client_is_not_registered() {
+fn invalid_clients_are_refused() {
     let site = Site::start(Backend::Sqlite);
     let with = |field: &str, value: Value| {
         let mut metadata = json!({ "client_name": "Acme", "redirect_uris": [REDIRECT] });
@@ -69,7 +69,7 @@ fn what_cannot_be_a_client_is_not_registered() {
         ),
         ("data", uri, redirect("data:text/html,x")),
         ("a file", uri, redirect("file:///etc/passwd")),
-        ("anybody's scheme", uri, redirect("myapp://cb")),
+        ("a generic scheme", uri, redirect("myapp://cb")),
         ("out of band", uri, redirect("urn:ietf:wg:oauth:2.0:oob")),
         ("a fragment", uri, redirect("https://client.example/cb#x")),
         ("a user part", uri, redirect("https://a@client.example/cb")),
@@ -96,17 +96,17 @@ fn what_cannot_be_a_client_is_not_registered() {
             with("client_name", json!("Acme\nBank")),
         ),
         (
-            "a name that turns",
+            "a name with a direction override",
             other,
             with("client_name", json!("Acme\u{202E}knaB")),
         ),
         (
-            "a name that hides",
+            "a name with an invisible character",
             other,
             with("client_name", json!("Ac\u{200B}me")),
         ),
         (
-            "a name that is no text",
+            "a name that is not a string",
             other,
             with("client_name", json!({})),
         ),
@@ -131,7 +131,7 @@ fn what_cannot_be_a_client_is_not_registered() {
 }
 
 #[test]
-fn registering_is_a_post_of_json_and_not_too_often() {
+fn registration_is_a_json_post_and_limited() {
     let site = Site::start(Backend::Sqlite);
     let good = json!({ "redirect_uris": [REDIRECT] }).to_string();
     let large = json!({ "redirect_uris": [REDIRECT], "x": "x".repeat(20_000) }).to_string();

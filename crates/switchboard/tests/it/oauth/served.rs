@@ -1,4 +1,4 @@
-//! Where the server is found, by whom it may be called, and what its answers carry.
+//! Discovery metadata, allowed origins, and the headers and pages of answers.
 
 use serde_json::json;
 use testkit::Backend;
@@ -10,7 +10,7 @@ use crate::rest::service::{Service, binary};
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 
 #[test]
-fn the_server_says_where_and_what_it_is() {
+fn the_metadata_describes_the_server() {
     let site = Site::start(Backend::Sqlite);
     let url = |path: &str| site.service.server.url(path);
     let expected = json!({
@@ -49,7 +49,7 @@ fn the_server_says_where_and_what_it_is() {
 }
 
 #[test]
-fn the_addresses_are_those_of_the_configuration() {
+fn addresses_come_from_the_configuration() {
     let service = Service::with(Backend::Sqlite, |builder| {
         builder
             .env("SWITCHBOARD_URLS__AUTH", "https://auth.example/tenant/")
@@ -72,24 +72,24 @@ fn the_addresses_are_those_of_the_configuration() {
     let headers = [("Content-Type", "application/json")];
     let client = service.raw("POST", "/oauth/register", &headers, metadata.as_bytes());
     let client = client.json()["client_id"].as_str().map(str::to_owned);
-    let question = format!(
+    let path = format!(
         "/oauth/authorize?client_id={}&redirect_uri={REDIRECT}&response_type=code&code_challenge={}&code_challenge_method=S256&resource=https://mcp.example/mcp",
         client.expect("an ID"),
         super::site::CHALLENGE
     );
-    let answer = service.raw("GET", &question, &[], b"");
+    let answer = service.raw("GET", &path, &[], b"");
     let location = answer.header("location").expect("a location");
     assert!(
         location.starts_with("https://desk.example/oauth/consent/"),
         "{location}"
     );
-    let name = location.rsplit('/').next().expect("a name");
-    assert_eq!(name.len(), 43, "256 bits in base64url");
+    let id = location.rsplit('/').next().expect("an ID");
+    assert_eq!(id.len(), 43, "256 bits in base64url");
 }
 
-/// Programs in a browser may register and ask for tokens; where people are sent on, no other origin may look.
+/// Programs in a browser may register and request tokens. Other origins cannot read where people are redirected.
 #[test]
-fn browsers_may_call_what_needs_no_person() {
+fn browsers_may_call_endpoints_that_need_no_person() {
     let site = Site::start(Backend::Sqlite);
     let preflight = [
         ("Origin", "https://app.example"),
@@ -116,10 +116,10 @@ fn browsers_may_call_what_needs_no_person() {
 }
 
 #[test]
-fn people_are_sent_on_without_a_trace_and_told_on_a_page() {
+fn redirects_and_error_pages_have_security_headers() {
     let site = Site::start(Backend::Sqlite);
     let client = site.register(REDIRECT);
-    let good = site.authorize(&site.question(&client, REDIRECT));
+    let good = site.authorize(&site.authorize_params(&client, REDIRECT));
     let page = [("Accept", "text/html,application/xhtml+xml")];
     let path = "/oauth/authorize?client_id=%3Cscript%3E";
     let bad = site.call("GET", path, &page, b"");
@@ -127,7 +127,7 @@ fn people_are_sent_on_without_a_trace_and_told_on_a_page() {
     let kind = bad.header("content-type");
     assert_eq!(kind, Some("text/html; charset=utf-8"));
     assert!(!bad.text().contains("<script"), "{}", bad.text());
-    for (name, answer) in [("sent on", &good), ("told", &bad)] {
+    for (name, answer) in [("a redirect", &good), ("an error page", &bad)] {
         for (header, value) in [
             ("cache-control", "no-store"),
             ("referrer-policy", "no-referrer"),
@@ -144,9 +144,9 @@ fn people_are_sent_on_without_a_trace_and_told_on_a_page() {
     }
 }
 
-/// The page that tells somebody wears the frame of all others, also where there is no dashboard.
+/// The error page has the layout of all other pages, even without a dashboard.
 #[test]
-fn the_refusal_page_has_its_looks_whatever_else_runs() {
+fn the_error_page_has_its_style_with_every_role() {
     for roles in ["auth", "auth,dashboard"] {
         let server = testkit::Server::builder(binary(), Backend::Sqlite)
             .arg("--roles")
@@ -178,7 +178,7 @@ fn the_refusal_page_has_its_looks_whatever_else_runs() {
 }
 
 #[test]
-fn without_its_role_the_server_is_not_there() {
+fn without_its_role_the_server_is_not_served() {
     let server = testkit::Server::builder(binary(), Backend::Sqlite)
         .arg("--roles")
         .arg("api,worker")

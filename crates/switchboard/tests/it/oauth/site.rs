@@ -1,14 +1,14 @@
-//! A running service, a client of it, and a person who answers.
+//! A running service, a client, and a person who gives consent.
 
 use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::clock::SystemClock;
 use domain::oauth::ClientIdUrl;
 use domain::ports::{ClientDocuments, Store, UnusableDocument};
 use domain::{AccountId, Permission};
+use engine::clock::SystemClock;
 use engine::identity::grants::{Consent, TokenParams};
 use engine::{Actor, GrantSettings, Grants};
 use jiff::SignedDuration;
@@ -24,7 +24,7 @@ use crate::rest::service::Service;
 /// The example of RFC 7636, appendix B.
 pub(super) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub(super) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-/// Where the client is sent back to.
+/// The redirect of the client.
 pub(crate) const REDIRECT: &str = "https://client.example/cb";
 pub(super) const STATE: &str = "a state & more";
 
@@ -33,14 +33,14 @@ const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded")
 /// Names and values of a request, to be changed by cases.
 pub(crate) type Params = Vec<(String, String)>;
 
-/// What a client was given.
+/// The tokens of a client.
 pub(crate) struct Tokens {
     pub(crate) access: String,
     pub(crate) refresh: String,
     pub(super) answer: Value,
 }
 
-/// What may not grow when something was refused.
+/// Counts that must not grow when a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Issued {
     requests: i64,
@@ -49,13 +49,13 @@ pub(super) struct Issued {
     clients: i64,
 }
 
-/// No client here has a document that anybody should see.
+/// The service fetches documents, not the test.
 struct NoDocuments;
 
 #[async_trait]
 impl ClientDocuments for NoDocuments {
     async fn fetch(&self, _: IpAddr, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
-        unreachable!("questions go to the service, not to the test")
+        unreachable!("authorization requests go to the service, not to the test")
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Site {
     store: Arc<dyn Store>,
     grants: Grants,
     account: AccountId,
-    /// Each call comes from an address of its own, so that no case is slowed down by the failures of another.
+    /// Each call comes from its own address, so that the failures of one case do not slow down another.
     caller: Cell<u16>,
 }
 
@@ -115,7 +115,7 @@ impl Site {
         self.service.server.url("/mcp")
     }
 
-    /// One request from an address of its own.
+    /// Sends one request from its own address.
     pub(super) fn call(
         &self,
         method: &str,
@@ -137,7 +137,7 @@ impl Site {
         self.call("POST", "/oauth/register", &json, body.as_bytes())
     }
 
-    /// A client that is sent back to this address.
+    /// Registers a client with this redirect, and returns its ID.
     pub(crate) fn register(&self, redirect: &str) -> String {
         let metadata = json!({ "client_name": "Acme Desk", "redirect_uris": [redirect] });
         let answer = self.register_as(&metadata);
@@ -146,8 +146,8 @@ impl Site {
         id.expect("an ID")
     }
 
-    /// A question that is in order.
-    pub(super) fn question(&self, client: &str, redirect: &str) -> Params {
+    /// Parameters of a valid authorization request.
+    pub(super) fn authorize_params(&self, client: &str, redirect: &str) -> Params {
         params(&[
             ("client_id", client),
             ("redirect_uri", redirect),
@@ -165,22 +165,22 @@ impl Site {
         self.call("GET", &path, &[], b"")
     }
 
-    /// A question that comes by a browser in which somebody is signed in.
+    /// An authorization request from a signed-in browser.
     pub(super) fn authorize_as(&self, session: &str, params: &Params) -> Response {
         let path = format!("/oauth/authorize?{}", encode(params));
         let cookie = format!("switchboard={session}");
         self.call("GET", &path, &[("Cookie", &cookie)], b"")
     }
 
-    /// The session of somebody who belongs to an account.
+    /// The session of a new member of an account.
     pub(super) fn signed_in(&self, email: &str, account: &str) -> String {
         let browser = joined(&self.service, email, &["--account", account]);
         let session = browser.cookie("switchboard").expect("a session");
         session.to_owned()
     }
 
-    /// The name of a question that was taken.
-    pub(super) fn ask(&self, params: &Params) -> String {
+    /// Sends an authorization request that must be accepted, and returns its ID.
+    pub(super) fn start_request(&self, params: &Params) -> String {
         let answer = self.authorize(params);
         let location = location(&answer);
         let consent = self.service.server.url("/oauth/consent/");
@@ -188,7 +188,7 @@ impl Site {
         id.unwrap_or_else(|| panic!("{location}")).to_owned()
     }
 
-    /// The person says yes to some of it.
+    /// The person approves these scopes.
     pub(super) fn approve(&self, id: &str, scopes: &[Permission]) -> Option<Url> {
         let by = Actor::command_line();
         let approved = self.grants.approve(id, self.consent(&by, scopes));
@@ -210,29 +210,29 @@ impl Site {
             .expect("answers")
     }
 
-    /// A code for a client, which was granted all that it asked for.
+    /// A code for a client that was granted all the scopes it requested.
     pub(super) fn code(&self, client: &str) -> String {
-        let id = self.ask(&self.question(client, REDIRECT));
+        let id = self.start_request(&self.authorize_params(client, REDIRECT));
         let scopes = [Permission::SmsRates, Permission::SmsSend];
-        let back = self.approve(&id, &scopes).expect("the question stands");
-        query(&back, "code").expect("a code")
+        let redirect = self.approve(&id, &scopes).expect("the request is pending");
+        query(&redirect, "code").expect("a code")
     }
 
-    /// A code whose time is over.
-    pub(super) fn late_code(&self, client: &str) -> String {
-        let id = self.ask(&self.question(client, REDIRECT));
-        let late = grants(&self.service, &self.store, &|settings| {
+    /// An expired code.
+    pub(super) fn expired_code(&self, client: &str) -> String {
+        let id = self.start_request(&self.authorize_params(client, REDIRECT));
+        let grants_with_expiry = grants(&self.service, &self.store, &|settings| {
             settings.code_lifetime = SignedDuration::ZERO;
         });
         let (by, scopes) = (Actor::command_line(), [Permission::SmsRates]);
-        let approved = late.approve(&id, self.consent(&by, &scopes));
-        let back = self.runtime.block_on(approved).expect("answers");
-        query(&back.expect("the question stands"), "code").expect("a code")
+        let approved = grants_with_expiry.approve(&id, self.consent(&by, &scopes));
+        let redirect = self.runtime.block_on(approved).expect("answers");
+        query(&redirect.expect("the request is pending"), "code").expect("a code")
     }
 
-    /// A refresh token whose time is over.
-    pub(super) fn late_refresh(&self, client: &str) -> String {
-        let late = grants(&self.service, &self.store, &|settings| {
+    /// An expired refresh token.
+    pub(super) fn expired_refresh(&self, client: &str) -> String {
+        let grants_with_expiry = grants(&self.service, &self.store, &|settings| {
             settings.refresh_lifetime = SignedDuration::ZERO;
         });
         let params = TokenParams {
@@ -242,12 +242,14 @@ impl Site {
             code_verifier: Some(VERIFIER.to_owned()),
             ..TokenParams::default()
         };
-        let here = [127, 0, 0, 1].into();
-        let given = self.runtime.block_on(late.exchange(&params, here));
-        given.expect("given").refresh_token.reveal().to_owned()
+        let caller = [127, 0, 0, 1].into();
+        let issued = self
+            .runtime
+            .block_on(grants_with_expiry.exchange(&params, caller));
+        issued.expect("issued").refresh_token.reveal().to_owned()
     }
 
-    pub(super) fn redemption(&self, client: &str, code: &str) -> Params {
+    pub(super) fn redeem_params(&self, client: &str, code: &str) -> Params {
         params(&[
             ("grant_type", "authorization_code"),
             ("client_id", client),
@@ -258,7 +260,7 @@ impl Site {
         ])
     }
 
-    pub(super) fn renewal(&self, client: &str, refresh: &str) -> Params {
+    pub(super) fn refresh_params(&self, client: &str, refresh: &str) -> Params {
         params(&[
             ("grant_type", "refresh_token"),
             ("client_id", client),
@@ -276,8 +278,8 @@ impl Site {
         self.send("/oauth/token", params)
     }
 
-    /// Tokens that must be given.
-    pub(super) fn given(&self, params: &Params) -> Tokens {
+    /// Exchanges a code or a refresh token, which must succeed.
+    pub(super) fn exchange_ok(&self, params: &Params) -> Tokens {
         let answer = self.exchange(params);
         assert_eq!(answer.status, 200, "{}", answer.text());
         let answer = answer.json();
@@ -290,16 +292,16 @@ impl Site {
     }
 
     pub(crate) fn tokens(&self, client: &str) -> Tokens {
-        self.given(&self.redemption(client, &self.code(client)))
+        self.exchange_ok(&self.redeem_params(client, &self.code(client)))
     }
 
     /// The status of a call to REST with this token.
-    pub(super) fn opens(&self, token: &str) -> u16 {
+    pub(super) fn rest_status(&self, token: &str) -> u16 {
         let header = [("X-Service-Token", token)];
         self.call("GET", "/token", &header, b"").status
     }
 
-    /// Changes what is stored, so that time has passed without waiting for it. On SQLite only.
+    /// Changes stored times instead of waiting. On SQLite only.
     pub(super) fn change_stored(&self, sql: &str) {
         let changed = self.file().execute(sql, []).expect("a change");
         assert!(changed > 0, "{sql}");
@@ -308,11 +310,11 @@ impl Site {
     fn file(&self) -> rusqlite::Connection {
         let path = self.service.server.data_dir().join("switchboard.db");
         let file = rusqlite::Connection::open(path).expect("the file opens");
-        file.busy_timeout(testkit::PATIENCE).expect("it is set");
+        file.busy_timeout(testkit::TEST_TIMEOUT).expect("it is set");
         file
     }
 
-    /// What was issued until now. On SQLite only.
+    /// What was issued so far. On SQLite only.
     pub(super) fn issued(&self) -> Issued {
         let file = self.file();
         let count = |what: &str| {
@@ -328,7 +330,7 @@ impl Site {
     }
 }
 
-/// The use cases as the consent page has them, perhaps with other lifetimes.
+/// The grants as the consent page uses them, with changed settings.
 fn grants(
     service: &Service,
     store: &Arc<dyn Store>,
@@ -358,9 +360,9 @@ pub(super) fn with(params: &Params, name: &str, value: &str) -> Params {
     change(params, &format!("{name}={value}"), &[])
 }
 
-/// The parameters changed: `-name` leaves one out, `name=value` replaces it, `+name=value` adds it once more. `{word}`
-/// in a value stands for what `words` says.
-pub(super) fn change(params: &Params, text: &str, words: &[(&str, &str)]) -> Params {
+/// The parameters changed: `-name` leaves one out, `name=value` replaces it, `+name=value` adds it once more. `{name}`
+/// in a value is replaced by what `placeholders` has for that name.
+pub(super) fn change(params: &Params, text: &str, placeholders: &[(&str, &str)]) -> Params {
     let (text, adds) = (text.trim_start_matches('+'), text.starts_with('+'));
     let (name, value) = text.split_once('=').unwrap_or((&text[1..], ""));
     let mut changed = params.clone();
@@ -369,13 +371,16 @@ pub(super) fn change(params: &Params, text: &str, words: &[(&str, &str)]) -> Par
         let fill = |value: String, (word, filled): &(&str, &str)| {
             value.replace(&format!("{{{word}}}"), filled)
         };
-        changed.push((name.to_owned(), words.iter().fold(value.to_owned(), fill)));
+        changed.push((
+            name.to_owned(),
+            placeholders.iter().fold(value.to_owned(), fill),
+        ));
     }
     assert!(changed != *params, "{text} changes nothing");
     changed
 }
 
-/// The rows of a table: a line each, columns between bars.
+/// The rows of a table: one line each, with `|` between the columns.
 pub(super) fn table<const N: usize>(text: &'static str) -> impl Iterator<Item = [&'static str; N]> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.map(|line| {
@@ -391,7 +396,7 @@ pub(super) fn encode(params: &Params) -> String {
     encoded.extend_pairs(params).finish()
 }
 
-/// Where a person is sent.
+/// The target of a redirect.
 pub(super) fn location(answer: &Response) -> Url {
     assert_eq!(answer.status, 303, "{}", answer.text());
     let location = answer.header("location").expect("a location");
@@ -404,13 +409,13 @@ pub(super) fn query(url: &Url, name: &str) -> Option<String> {
     found.map(|(_, value)| value.into_owned())
 }
 
-/// The error code of an answer, which nobody may keep.
+/// The error code of an answer, which must not be cached.
 pub(super) fn error(answer: &Response) -> String {
     let cached = answer.header("cache-control");
     assert_eq!(cached, Some("no-store"), "{}", answer.text());
     let body = answer.json();
     assert!(body.get("access_token").is_none(), "{body}");
-    let words = body["error_description"].as_str().unwrap_or_default();
-    assert!(words.len() > 10, "{body}");
+    let description = body["error_description"].as_str().unwrap_or_default();
+    assert!(description.len() > 10, "{body}");
     body["error"].as_str().expect("a code").to_owned()
 }

@@ -1,4 +1,4 @@
-//! As much of a browser as a person needs: cookies, and the form of the page that was read last.
+//! A minimal browser: cookies, and the form of the last page.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use crate::rest::service::Service;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A browser. It keeps cookies and the last page, and follows nothing by itself.
+/// Stores cookies and the last page, and does not follow redirects by itself.
 pub(crate) struct Browser<'a> {
     service: &'a Service,
     cookies: BTreeMap<String, String>,
     headers: Vec<(String, String)>,
-    /// Where the last page was, and what it said.
+    /// The path of the last page.
     path: String,
+    /// The text of the last page.
     page: String,
 }
 
@@ -52,13 +53,13 @@ impl<'a> Browser<'a> {
         response
     }
 
-    /// Goes where an answer leads.
+    /// Follows a redirect.
     pub(crate) fn follow(&mut self, response: &Response) -> Response {
-        let location = response.header("location").expect("a way on").to_owned();
+        let location = response.header("location").expect("a location").to_owned();
         self.get(&location)
     }
 
-    /// Fills in the last page's main form and sends it. Fields that are hidden in it go along.
+    /// Fills in the last page's main form and sends it, with its hidden fields.
     pub(crate) fn submit(&mut self, fields: &[(&str, &str)]) -> Response {
         let (action, hidden) = self.form();
         let hidden: Vec<(&str, &str)> = hidden
@@ -69,7 +70,7 @@ impl<'a> Browser<'a> {
         self.post(&action, &all)
     }
 
-    /// Sends fields of the test's own making.
+    /// Sends a form with these fields only.
     pub(crate) fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Response {
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(fields)
@@ -86,7 +87,7 @@ impl<'a> Browser<'a> {
         found.map(|(_, value)| value)
     }
 
-    /// What every form of the last page carries, behind the sign-in.
+    /// The token of every form on the last page, after sign-in.
     pub(crate) fn token(&self) -> String {
         let main = after(&self.page, "<main").unwrap_or_else(|| panic!("no page: {}", self.page));
         let fields = hidden_fields(main);
@@ -94,9 +95,9 @@ impl<'a> Browser<'a> {
         token.unwrap_or_else(|| panic!("no form: {}", self.page)).1
     }
 
-    /// Presses the button that ends the session.
+    /// Sends the sign-out form of the last page.
     pub(crate) fn sign_out(&mut self) -> Response {
-        let form = after(&self.page, "<form class=\"who\"").expect("a way out");
+        let form = after(&self.page, "<form class=\"who\"").expect("a sign-out form");
         let form = form.split("</form>").next().expect("its end");
         let hidden = hidden_fields(form);
         let fields: Vec<(&str, &str)> = hidden

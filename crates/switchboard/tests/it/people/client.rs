@@ -1,4 +1,4 @@
-//! A client that asks for consent.
+//! An OAuth client that asks for consent.
 
 use serde_json::{Value, json};
 use testkit::http::Response;
@@ -12,7 +12,7 @@ const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 pub(super) const REDIRECT: &str = "https://client.example/callback";
 
-/// A client that registered, and a person beside it who only looks.
+/// A registered client.
 pub(crate) struct Client<'a> {
     service: &'a Service,
     pub(crate) id: String,
@@ -20,16 +20,16 @@ pub(crate) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// One that is sent back to a site.
+    /// A client whose redirect is a website.
     pub(crate) fn new(service: &'a Service) -> Self {
         Self::with(service, "Helpful Agent", REDIRECT)
     }
 
-    /// A client of this name and address.
+    /// A client with this name and redirect.
     pub(crate) fn with(service: &'a Service, name: &str, redirect: &str) -> Self {
-        let about = json!({ "client_name": name, "redirect_uris": [redirect] });
+        let metadata = json!({ "client_name": name, "redirect_uris": [redirect] });
         let headers = [("Content-Type", "application/json")];
-        let body = about.to_string();
+        let body = metadata.to_string();
         let answer = service.raw("POST", "/oauth/register", &headers, body.as_bytes());
         assert_eq!(answer.status, 201, "{}", answer.text());
         let id = answer.json()["client_id"].as_str().map(str::to_owned);
@@ -40,8 +40,8 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Asks for scopes; the answer is the path of the consent page.
-    pub(crate) fn ask(&self, scopes: &str) -> String {
+    /// Requests scopes, and returns the path of the consent page.
+    pub(crate) fn request_consent(&self, scopes: &str) -> String {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("client_id", &self.id)
             .append_pair("redirect_uri", &self.redirect)
@@ -76,9 +76,9 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Whether a request still waits for its answer, as somebody sees it who could give it.
-pub(super) fn waits(witness: &mut Browser<'_>, path: &str) -> bool {
-    let page = witness.get(path);
+/// Whether a request still waits for an answer, seen by a person who could answer it.
+pub(super) fn is_pending(browser: &mut Browser<'_>, path: &str) -> bool {
+    let page = browser.get(path);
     match page.status {
         200 => true,
         404 => false,
@@ -86,9 +86,9 @@ pub(super) fn waits(witness: &mut Browser<'_>, path: &str) -> bool {
     }
 }
 
-/// A parameter of the address that an answer leads to.
+/// A parameter of the address that an answer redirects to.
 pub(crate) fn parameter(response: &Response, name: &str) -> Option<String> {
-    let address = response.header("location").expect("a way back");
+    let address = response.header("location").expect("a location");
     let address = Url::parse(address).expect("a whole address");
     let found = address.query_pairs().find(|(key, _)| key == name);
     found.map(|(_, value)| value.into_owned())

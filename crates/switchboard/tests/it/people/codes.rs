@@ -1,4 +1,4 @@
-//! A confirmation code is for the handset alone: whoever asked for it finds it nowhere.
+//! A confirmation code appears only on the handset, and is never shown to the person who asked for it.
 
 use serde_json::json;
 use testkit::Backend;
@@ -6,12 +6,12 @@ use testkit::Backend;
 use super::{joined, on_both_backends};
 use crate::rest::service::{Service, wait_for};
 
-on_both_backends!(a_pin_is_shown_to_its_handset_alone);
+on_both_backends!(a_pin_is_shown_only_on_its_handset);
 
 const NUMBER: &str = "+37120000123";
 const SHOWN: &str = "(confirmation code)";
 
-fn a_pin_is_shown_to_its_handset_alone(backend: Backend) {
+fn a_pin_is_shown_only_on_its_handset(backend: Backend) {
     let service = Service::start(backend);
     let mut admin = joined(&service, "ann@example.com", &["--role", "admin"]);
     let mut operator = joined(&service, "bob@example.com", &["--role", "operator"]);
@@ -23,19 +23,22 @@ fn a_pin_is_shown_to_its_handset_alone(backend: Backend) {
         let newest = service.server.cli_json(&inbox)[0]["message"].clone();
         newest.as_str().map(|text| text[..5].to_owned())
     });
-    let list = wait_for("the message's end", || {
+    let list = wait_for("the delivery", || {
         let page = admin.get("/dashboard/messages?state=delivered").text();
         page.contains("<tr id=\"m").then_some(page)
     });
     let (_, id) = list.split_once("<tr id=\"m").expect("a row");
     let id = id.split('"').next().expect("an ID").to_owned();
     assert!(list.contains(SHOWN), "{list}");
-    let story = format!("/dashboard/messages/{id}");
-    let page = admin.get(&story).text();
+    let detail = format!("/dashboard/messages/{id}");
+    let page = admin.get(&detail).text();
     assert!(page.contains(SHOWN), "{page}");
-    assert!(!page.contains("/dashboard/send?"), "nothing to send again");
+    assert!(
+        !page.contains("/dashboard/send?"),
+        "it cannot be sent again"
+    );
     let callbacks = "/dashboard/callbacks".to_owned();
-    for address in [&story, "/dashboard/messages", "/dashboard", &callbacks] {
+    for address in [&detail, "/dashboard/messages", "/dashboard", &callbacks] {
         let page = admin.get(address);
         assert_eq!(page.status, 200, "{address}");
         assert!(!page.text().contains(&pin), "{address}");
@@ -51,5 +54,5 @@ fn a_pin_is_shown_to_its_handset_alone(backend: Backend) {
         assert!(!answer.contains(&pin), "{path}: {answer}");
     }
     let output = service.server.output();
-    assert!(!output.contains(&pin), "the log");
+    assert!(!output.contains(&pin), "not in the log");
 }

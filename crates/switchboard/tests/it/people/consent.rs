@@ -1,43 +1,43 @@
-//! Consent: what a client is granted, and what nobody can make a person grant.
+//! Consent: what a client is granted, and answers that are refused.
 
 use testkit::Backend;
 
-use super::client::{Client, REDIRECT, parameter, waits};
+use super::client::{Client, REDIRECT, is_pending, parameter};
 use super::security::send;
 use super::{Browser, PASSWORD, invite, joined, on_both_backends, path};
 use crate::rest::service::{Service, wait_for};
 
 on_both_backends!(
-    what_was_ticked_is_granted_and_no_more,
-    whoever_denies_grants_nothing,
-    an_answer_is_given_once,
-    only_the_form_of_this_session_and_request_answers,
-    only_admins_consent_where_the_account_says_so,
-    clients_end_with_the_person_who_connected_them,
-    a_new_password_disconnects_clients_when_that_is_ticked,
+    only_ticked_scopes_are_granted,
+    denying_grants_nothing,
+    a_request_is_answered_once,
+    only_the_form_of_the_same_session_and_request_is_accepted,
+    only_admins_can_consent_if_the_account_requires_it,
+    clients_are_disconnected_with_the_person_who_connected_them,
+    a_new_password_disconnects_clients_if_ticked,
 );
 
 const API: &str = "/dashboard/settings/api";
 pub(super) const APPROVE: (&str, &str) = ("decision", "approve");
 const DENY: (&str, &str) = ("decision", "deny");
 
-fn what_was_ticked_is_granted_and_no_more(backend: Backend) {
+fn only_ticked_scopes_are_granted(backend: Backend) {
     let service = Service::start(backend);
     service.create_account("second");
     joined(&service, "bob@example.com", &["--account", "second"]);
     let client = Client::new(&service);
-    let asked = client.ask("sms:send sms:rates numbers:read");
+    let request = client.request_consent("sms:send sms:rates numbers:read");
 
     let mut browser = Browser::new(&service);
-    let away = browser.get(&asked);
-    let sign_in = format!("/dashboard/sign-in?next={asked}");
+    let redirect = browser.get(&request);
+    let sign_in = format!("/dashboard/sign-in?next={request}");
     assert_eq!(
-        (away.status, away.header("location")),
+        (redirect.status, redirect.header("location")),
         (303, Some(sign_in.as_str()))
     );
-    browser.follow(&away);
+    browser.follow(&redirect);
     let signed_in = browser.submit(&[("email", "bob@example.com"), ("password", PASSWORD)]);
-    assert_eq!(signed_in.header("location"), Some(asked.as_str()));
+    assert_eq!(signed_in.header("location"), Some(request.as_str()));
     let page = browser.follow(&signed_in);
     assert_eq!(page.status, 200, "{}", page.text());
     let text = page.text();
@@ -59,17 +59,17 @@ fn what_was_ticked_is_granted_and_no_more(backend: Backend) {
 
     let answered = browser.submit(&[("scope", "sms:rates"), APPROVE]);
     assert_eq!(answered.status, 303, "{}", answered.text());
-    let to = answered.header("location").expect("a way back");
+    let to = answered.header("location").expect("a location");
     assert!(to.starts_with(&format!("{REDIRECT}?code=")), "{to}");
     assert_eq!(parameter(&answered, "state").as_deref(), Some("the state"));
     assert!(parameter(&answered, "iss").is_some(), "{to}");
     let code = parameter(&answered, "code").expect("a code");
-    let given = client.redeem(&code);
-    assert_eq!(given["scope"], "sms:rates");
-    let token = given["access_token"].as_str().expect("a token");
-    let about = service.call_as(token, "GET", "/token", b"").json();
-    assert_eq!(about["account"], "second");
-    assert_eq!(about["permissions"], serde_json::json!(["sms:rates"]));
+    let granted = client.redeem(&code);
+    assert_eq!(granted["scope"], "sms:rates");
+    let token = granted["access_token"].as_str().expect("a token");
+    let described = service.call_as(token, "GET", "/token", b"").json();
+    assert_eq!(described["account"], "second");
+    assert_eq!(described["permissions"], serde_json::json!(["sms:rates"]));
     assert_eq!(service.call_as(token, "GET", "/rates", b"").status, 200);
     let sms = br#"{"to":"+37120000001","from":"Acme","message":"Hello"}"#;
     assert_eq!(service.call_as(token, "POST", "/sms", sms).status, 403);
@@ -79,21 +79,24 @@ fn what_was_ticked_is_granted_and_no_more(backend: Backend) {
     assert!(tokens.contains("oauth:access:"), "{tokens}");
 }
 
-/// The access token that somebody's consent gave.
+/// Gives consent, and returns the access token.
 pub(super) fn connect(client: &Client, browser: &mut Browser) -> String {
-    let asked = client.ask("sms:rates");
-    let page = browser.get(&asked);
+    let request = client.request_consent("sms:rates");
+    let page = browser.get(&request);
     assert_eq!(page.status, 200, "{}", page.text());
     let answered = browser.submit(&[("scope", "sms:rates"), APPROVE]);
     let code = parameter(&answered, "code").expect("a code");
-    let given = client.redeem(&code);
-    given["access_token"].as_str().expect("a token").to_owned()
+    let granted = client.redeem(&code);
+    granted["access_token"]
+        .as_str()
+        .expect("a token")
+        .to_owned()
 }
 
-fn only_admins_consent_where_the_account_says_so(backend: Backend) {
+fn only_admins_can_consent_if_the_account_requires_it(backend: Backend) {
     let service = Service::start(backend);
-    let of_main = ["--account", "main"];
-    let mut member = joined(&service, "ann@example.com", &of_main);
+    let member_of_main = ["--account", "main"];
+    let mut member = joined(&service, "ann@example.com", &member_of_main);
     let as_admin = ["--role", "admin", "--account", "main"];
     let mut admin = joined(&service, "bob@example.com", &as_admin);
     let client = Client::new(&service);
@@ -108,7 +111,7 @@ fn only_admins_consent_where_the_account_says_so(backend: Backend) {
     assert_eq!(set.status, 303, "{}", set.text());
     let accounts = service.server.cli_json(&["account", "list", "--json"]);
     assert_eq!(accounts[0]["adminsConsentOnly"], true);
-    let asked = client.ask("sms:rates");
+    let request = client.request_consent("sms:rates");
     member.get("/dashboard/settings/security");
     let token = member.token();
     let answer = [
@@ -116,12 +119,12 @@ fn only_admins_consent_where_the_account_says_so(backend: Backend) {
         ("scope", "sms:rates"),
         APPROVE,
     ];
-    for refused in [member.get(&asked), member.post(&asked, &answer)] {
+    for refused in [member.get(&request), member.post(&request, &answer)] {
         assert_eq!(refused.status, 403, "{}", refused.text());
         let text = refused.text();
         assert!(text.contains("An admin has to connect this"), "{text}");
     }
-    assert!(waits(&mut admin, &asked), "it is not answered");
+    assert!(is_pending(&mut admin, &request), "it is not answered");
     connect(&client, &mut admin);
 
     let back = ["account", "set", "main", "admins_consent_only=false"];
@@ -130,15 +133,15 @@ fn only_admins_consent_where_the_account_says_so(backend: Backend) {
     connect(&client, &mut member);
 }
 
-fn clients_end_with_the_person_who_connected_them(backend: Backend) {
+fn clients_are_disconnected_with_the_person_who_connected_them(backend: Backend) {
     let service = Service::start(backend);
     let as_admin = ["--role", "admin", "--account", "main"];
     let mut admin = joined(&service, "bob@example.com", &as_admin);
     let mut member = joined(&service, "ann@example.com", &["--account", "main"]);
     let client = Client::new(&service);
-    let (own, anns) = (connect(&client, &mut admin), connect(&client, &mut member));
+    let (own, anns_token) = (connect(&client, &mut admin), connect(&client, &mut member));
     let status = |token: &str| service.call_as(token, "GET", "/token", b"").status;
-    assert_eq!((status(&own), status(&anns)), (200, 200));
+    assert_eq!((status(&own), status(&anns_token)), (200, 200));
     let page = admin.get(API).text();
     for email in ["ann@example.com", "bob@example.com"] {
         assert!(page.contains(&format!(">{email}</td>")), "{email}: {page}");
@@ -153,27 +156,27 @@ fn clients_end_with_the_person_who_connected_them(backend: Backend) {
     let removed = send(&mut admin, people, &[("action", "remove"), ("person", id)]);
     assert_eq!(removed.status, 200, "{}", removed.text());
     wait_for("her client is refused", || {
-        (status(&anns) == 401).then_some(())
+        (status(&anns_token) == 401).then_some(())
     });
     assert_eq!(status(&own), 200);
 }
 
-fn a_new_password_disconnects_clients_when_that_is_ticked(backend: Backend) {
+fn a_new_password_disconnects_clients_if_ticked(backend: Backend) {
     const OTHER: &str = "purple tram eleven";
     let service = Service::start(backend);
     let mut browser = joined(&service, "ann@example.com", &["--account", "main"]);
     let client = Client::new(&service);
     let status = |token: &str| service.call_as(token, "GET", "/token", b"").status;
     let token = connect(&client, &mut browser);
-    let path_of = "/dashboard/settings/security/password";
+    let password_path = "/dashboard/settings/security/password";
     let change = |browser: &mut Browser, old, new, more: &[(&str, &str)]| {
         browser.get("/dashboard/settings/security");
         let fields = [("old", old), ("password", new), ("repeated", new)];
-        let changed = send(browser, path_of, &[&fields[..], more].concat());
+        let changed = send(browser, password_path, &[&fields[..], more].concat());
         assert_eq!(changed.status, 200, "{}", changed.text());
     };
     change(&mut browser, PASSWORD, OTHER, &[]);
-    assert_eq!(status(&token), 200, "not asked for");
+    assert_eq!(status(&token), 200, "the box was not ticked");
     change(&mut browser, OTHER, PASSWORD, &[("disconnect", "true")]);
     wait_for("the client is refused", || {
         (status(&token) == 401).then_some(())
@@ -189,37 +192,37 @@ fn a_new_password_disconnects_clients_when_that_is_ticked(backend: Backend) {
         assert_eq!(set.status, 303, "{}", set.text());
     };
     reset(&[]);
-    assert_eq!(status(&token), 200, "not asked for");
+    assert_eq!(status(&token), 200, "the box was not ticked");
     reset(&[("disconnect", "true")]);
     wait_for("the client is refused", || {
         (status(&token) == 401).then_some(())
     });
 }
 
-fn whoever_denies_grants_nothing(backend: Backend) {
+fn denying_grants_nothing(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = joined(&service, "ann@example.com", &[]);
     let client = Client::new(&service);
-    let asked = client.ask("sms:send");
-    browser.get(&asked);
+    let request = client.request_consent("sms:send");
+    browser.get(&request);
     let answered = browser.submit(&[("scope", "sms:send"), DENY]);
     assert_eq!(answered.status, 303, "{}", answered.text());
     let error = parameter(&answered, "error");
     assert_eq!(error.as_deref(), Some("access_denied"));
     assert_eq!(parameter(&answered, "code"), None);
     assert_eq!(parameter(&answered, "state").as_deref(), Some("the state"));
-    assert!(!waits(&mut browser, &asked));
+    assert!(!is_pending(&mut browser, &request));
     let tokens = service.server.cli_json(&["token", "list", "--json"]);
     assert!(!tokens.to_string().contains("oauth:"), "{tokens}");
 }
 
-fn an_answer_is_given_once(backend: Backend) {
+fn a_request_is_answered_once(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = joined(&service, "ann@example.com", &[]);
     let client = Client::new(&service);
     for (first, second) in [(APPROVE, APPROVE), (APPROVE, DENY), (DENY, APPROVE)] {
-        let asked = client.ask("sms:rates");
-        browser.get(&asked);
+        let request = client.request_consent("sms:rates");
+        browser.get(&request);
         let token = browser.hidden("form_token").expect("a token");
         let fields = |decision| {
             [
@@ -228,51 +231,57 @@ fn an_answer_is_given_once(backend: Backend) {
                 decision,
             ]
         };
-        let answered = browser.post(&asked, &fields(first));
+        let answered = browser.post(&request, &fields(first));
         assert_eq!(answered.status, 303, "{first:?}");
-        for again in [browser.post(&asked, &fields(second)), browser.get(&asked)] {
+        for again in [
+            browser.post(&request, &fields(second)),
+            browser.get(&request),
+        ] {
             assert_eq!(again.status, 404, "{first:?} {second:?}");
             assert_eq!(again.header("location"), None);
             assert!(
-                again.text().contains("This request is over"),
+                again.text().contains("This request is no longer valid"),
                 "{}",
                 again.text()
             );
         }
     }
-    let asked = client.ask("sms:send sms:rates");
-    let page = browser.get(&asked);
+    let request = client.request_consent("sms:send sms:rates");
+    let page = browser.get(&request);
     assert_eq!(
         page.status, 200,
-        "nothing is remembered: the next is asked about again"
+        "consent is not remembered: the next request is shown again"
     );
 }
 
-fn only_the_form_of_this_session_and_request_answers(backend: Backend) {
+fn only_the_form_of_the_same_session_and_request_is_accepted(backend: Backend) {
     let service = Service::start(backend);
     let mut ann = joined(&service, "ann@example.com", &[]);
     let mut bob = joined(&service, "bob@example.com", &[]);
     let client = Client::new(&service);
-    let (asked, other) = (client.ask("sms:send"), client.ask("sms:send"));
+    let (request, other) = (
+        client.request_consent("sms:send"),
+        client.request_consent("sms:send"),
+    );
     ann.get("/dashboard");
-    bob.get(&asked);
-    let bobs = bob.hidden("form_token").expect("a token");
+    bob.get(&request);
+    let bobs_token = bob.hidden("form_token").expect("a token");
     ann.get(&other);
-    let of_other = ann.hidden("form_token").expect("a token");
-    ann.get(&asked);
+    let other_token = ann.hidden("form_token").expect("a token");
+    ann.get(&request);
     let own = ann.hidden("form_token").expect("a token");
     for (case, token, site) in [
         ("none", "", None),
         ("made up", "0123456789", None),
-        ("of another session", bobs.as_str(), None),
-        ("of another request", of_other.as_str(), None),
+        ("of another session", bobs_token.as_str(), None),
+        ("of another request", other_token.as_str(), None),
         (
             "her own, sent by another site",
             own.as_str(),
             Some("cross-site"),
         ),
         (
-            "her own, sent by a neighbour",
+            "her own, sent by a sibling site",
             own.as_str(),
             Some("same-site"),
         ),
@@ -280,7 +289,7 @@ fn only_the_form_of_this_session_and_request_answers(backend: Backend) {
         ann.set_header("Sec-Fetch-Site", site.unwrap_or("same-origin"));
         for decision in [APPROVE, DENY] {
             let fields = [("form_token", token), ("scope", "sms:send"), decision];
-            let refused = ann.post(&asked, &fields);
+            let refused = ann.post(&request, &fields);
             assert_eq!(
                 refused.status,
                 403,
@@ -288,23 +297,23 @@ fn only_the_form_of_this_session_and_request_answers(backend: Backend) {
                 refused.text()
             );
             assert_eq!(refused.header("location"), None, "{case}");
-            assert!(waits(&mut bob, &asked), "{case}");
+            assert!(is_pending(&mut bob, &request), "{case}");
         }
     }
-    let mut nobody = Browser::new(&service);
+    let mut signed_out = Browser::new(&service);
     let fields = [("form_token", own.as_str()), ("scope", "sms:send"), APPROVE];
-    let refused = nobody.post(&asked, &fields);
+    let refused = signed_out.post(&request, &fields);
     let to = refused.header("location").unwrap_or_default();
     assert!(to.starts_with("/dashboard/sign-in"), "{to}");
-    assert!(waits(&mut bob, &asked) && waits(&mut bob, &other));
+    assert!(is_pending(&mut bob, &request) && is_pending(&mut bob, &other));
 
     ann.set_header("Sec-Fetch-Site", "same-origin");
     ann.get("/dashboard");
     ann.sign_out();
     ann.get("/dashboard/sign-in");
     ann.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
-    let stale = ann.post(&asked, &fields);
-    assert_eq!(stale.status, 403, "of a session that is over");
-    ann.get(&asked);
+    let stale = ann.post(&request, &fields);
+    assert_eq!(stale.status, 403, "of a session that has ended");
+    ann.get(&request);
     assert_eq!(ann.submit(&[("scope", "sms:send"), APPROVE]).status, 303);
 }

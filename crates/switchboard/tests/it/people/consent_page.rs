@@ -1,17 +1,17 @@
-//! What the consent page offers, and what it shows of a client.
+//! What the consent page offers, and what it shows about a client.
 
-use super::client::{Client, REDIRECT, parameter, waits};
+use super::client::{Client, REDIRECT, is_pending, parameter};
 use super::consent::APPROVE;
 use super::{Browser, PASSWORD, invite, joined, path};
 use crate::rest::service::Service;
 use testkit::Backend;
 
 #[test]
-fn only_what_was_offered_can_be_ticked() {
+fn only_offered_scopes_can_be_granted() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = joined(&service, "ann@example.com", &[]);
     let client = Client::new(&service);
-    let asked = client.ask("sms:rates numbers:read");
+    let request = client.request_consent("sms:rates numbers:read");
     for (case, fields, status) in [
         ("nothing", &[APPROVE][..], 422),
         ("not asked for", &[("scope", "sms:send"), APPROVE], 400),
@@ -22,7 +22,7 @@ fn only_what_was_offered_can_be_ticked() {
         ),
         ("no scope", &[("scope", "sms:all"), APPROVE], 400),
         (
-            "no permission of clients",
+            "not a permission for clients",
             &[("scope", "viber:send"), APPROVE],
             400,
         ),
@@ -34,13 +34,13 @@ fn only_what_was_offered_can_be_ticked() {
             400,
         ),
     ] {
-        let page = browser.get(&asked);
+        let page = browser.get(&request);
         assert_eq!(page.status, 200, "{case}");
         let refused = browser.submit(fields);
         assert_eq!(refused.status, status, "{case}: {}", refused.text());
-        assert!(waits(&mut browser, &asked), "{case}");
+        assert!(is_pending(&mut browser, &request), "{case}");
     }
-    browser.get(&asked);
+    browser.get(&request);
     let page = browser.submit(&[APPROVE]).text();
     assert!(page.contains("Nothing is ticked."), "{page}");
     assert!(!page.contains("\" checked"), "as it was sent: {page}");
@@ -49,7 +49,7 @@ fn only_what_was_offered_can_be_ticked() {
     assert_eq!(client.redeem(&code)["scope"], "sms:rates numbers:read");
 }
 
-/// Who asks for nothing in particular is offered all five, and gets what a person picks.
+/// Without a scope in the request all five are offered, and the client gets those that the person picks.
 #[test]
 fn without_a_scope_all_are_offered_and_none_is_ticked() {
     let service = Service::start(Backend::Sqlite);
@@ -59,8 +59,8 @@ fn without_a_scope_all_are_offered_and_none_is_ticked() {
         ("", "numbers:read"),
         ("offline_access", "sms:send sms:rates"),
     ] {
-        let asked = client.ask(scope);
-        let page = browser.get(&asked).text();
+        let request = client.request_consent(scope);
+        let page = browser.get(&request).text();
         for offered in domain::oauth::SCOPES {
             let offered = format!("value=\"{offered}\">");
             assert!(page.contains(&offered), "{offered}: {page}");
@@ -72,11 +72,11 @@ fn without_a_scope_all_are_offered_and_none_is_ticked() {
         let refused = browser.submit(&[APPROVE]);
         assert_eq!(refused.status, 422, "{}", refused.text());
         assert!(refused.text().contains("Nothing is ticked."));
-        assert!(waits(&mut browser, &asked));
+        assert!(is_pending(&mut browser, &request));
         let foreign = browser.submit(&[("scope", "viber:send"), APPROVE]);
         assert_eq!(foreign.status, 400, "{}", foreign.text());
 
-        browser.get(&asked);
+        browser.get(&request);
         let mut fields: Vec<(&str, &str)> = picked.split(' ').map(|name| ("scope", name)).collect();
         fields.push(APPROVE);
         let answered = browser.submit(&fields);
@@ -86,12 +86,12 @@ fn without_a_scope_all_are_offered_and_none_is_ticked() {
 }
 
 #[test]
-fn nobody_grants_for_an_account_that_is_suspended_or_missing() {
+fn nobody_can_consent_for_a_suspended_or_missing_account() {
     let service = Service::start(Backend::Sqlite);
     let client = Client::new(&service);
-    let asked = client.ask("sms:send");
+    let request = client.request_consent("sms:send");
     let mut ann = joined(&service, "ann@example.com", &[]);
-    ann.get(&asked);
+    ann.get(&request);
     let token = ann.hidden("form_token").expect("a token");
     assert!(
         service
@@ -105,7 +105,7 @@ fn nobody_grants_for_an_account_that_is_suspended_or_missing() {
         ("scope", "sms:send"),
         APPROVE,
     ];
-    for refused in [ann.get(&asked), ann.post(&asked, &fields)] {
+    for refused in [ann.get(&request), ann.post(&request, &fields)] {
         assert_eq!(refused.status, 403, "{}", refused.text());
         assert!(
             refused.text().contains("This account is suspended"),
@@ -121,46 +121,46 @@ fn nobody_grants_for_an_account_that_is_suspended_or_missing() {
         &["--role", "operator"],
     )));
     operator.submit(&[("password", PASSWORD), ("repeated", PASSWORD)]);
-    let refused = operator.get(&asked);
+    let refused = operator.get(&request);
     assert_eq!(refused.status, 403, "{}", refused.text());
     assert!(
-        refused.text().contains("You belong to no account"),
+        refused.text().contains("You do not belong to an account"),
         "{}",
         refused.text()
     );
-    // Whoever is signed in as the wrong one comes back here as another.
+    // After signing out, another person can sign in and continue here.
     let out = operator.sign_out();
-    let back = format!("/dashboard/sign-in?next={asked}");
+    let back = format!("/dashboard/sign-in?next={request}");
     assert_eq!(out.header("location"), Some(back.as_str()));
     let resumed = service.server.cli(&["account", "resume", "main"]);
     assert!(resumed.status.success());
-    assert!(waits(&mut ann, &asked), "nobody answered it");
+    assert!(is_pending(&mut ann, &request), "nobody answered it");
 }
 
 #[test]
-fn a_request_that_waited_too_long_is_over() {
+fn an_expired_request_is_not_found() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = joined(&service, "ann@example.com", &[]);
-    let slow = Client::new(&service).ask("sms:send");
+    let slow = Client::new(&service).request_consent("sms:send");
     let file = service.server.data_dir().join("switchboard.db");
     let file = rusqlite::Connection::open(file).expect("the database opens");
     file.busy_timeout(std::time::Duration::from_secs(10))
         .expect("a timeout");
     file.execute("UPDATE oauth_request SET expires_us = 1", [])
         .expect("the statement is valid");
-    for asked in [slow.as_str(), "/oauth/consent/unknown"] {
-        let page = browser.get(asked);
-        assert_eq!(page.status, 404, "{asked}");
+    for request in [slow.as_str(), "/oauth/consent/unknown"] {
+        let page = browser.get(request);
+        assert_eq!(page.status, 404, "{request}");
         let text = page.text();
         assert!(
-            text.contains("begin again in the program"),
-            "{asked}: {text}"
+            text.contains("start again in the program"),
+            "{request}: {text}"
         );
     }
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn hostile_names_are_escaped() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = joined(&service, "ann@example.com", &[]);
     for (name, shown) in [
@@ -184,7 +184,7 @@ fn hostile_names_stay_text() {
         ("&lt;b&gt;", "&#38;lt;b&#38;gt;"),
     ] {
         let client = Client::with(&service, name, REDIRECT);
-        let page = browser.get(&client.ask("sms:send")).text();
+        let page = browser.get(&client.request_consent("sms:send")).text();
         assert!(
             page.contains(&format!("<bdi>{shown}</bdi>")),
             "{name}: {page}"
@@ -195,13 +195,13 @@ fn hostile_names_stay_text() {
     }
 }
 
-/// The answer's address is shown by its host, with a warning where any program could have it; and a page that leads there
-/// is allowed to, but to nothing else, nor to be framed.
+/// The page shows the host of the redirect, with a warning if any local program could receive it. It may redirect only
+/// there, and cannot be framed.
 #[test]
-fn where_the_answer_goes_is_shown_and_allowed() {
+fn the_redirect_target_is_shown_and_allowed() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = joined(&service, "ann@example.com", &[]);
-    for (redirect, place, warns, forms) in [
+    for (redirect, host, warns, forms) in [
         (
             REDIRECT,
             "client.example",
@@ -228,10 +228,10 @@ fn where_the_answer_goes_is_shown_and_allowed() {
         ),
     ] {
         let client = Client::with(&service, "Agent", redirect);
-        let page = browser.get(&client.ask("sms:send"));
+        let page = browser.get(&client.request_consent("sms:send"));
         let text = page.text();
         assert!(
-            text.contains(&format!("<strong>{place}</strong>")),
+            text.contains(&format!("<strong>{host}</strong>")),
             "{redirect}: {text}"
         );
         let warned = text.contains("A program on this device gets the answer.");
@@ -247,7 +247,7 @@ fn where_the_answer_goes_is_shown_and_allowed() {
         assert_eq!(page.header("x-frame-options"), Some("DENY"));
         assert_eq!(page.header("cache-control"), Some("no-store"));
         let answered = browser.submit(&[("scope", "sms:send"), APPROVE]);
-        let to = answered.header("location").expect("a way back");
+        let to = answered.header("location").expect("a location");
         assert!(to.starts_with(&format!("{redirect}?code=")), "{to}");
     }
 }

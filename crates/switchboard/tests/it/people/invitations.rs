@@ -8,7 +8,7 @@ use crate::rest::service::Service;
 on_both_backends!(
     an_invitation_leads_to_the_dashboard_of_its_account,
     a_link_works_once,
-    passwords_that_may_not_be_chosen_use_nothing_up,
+    a_refused_password_does_not_use_up_the_link,
     a_new_password_is_set_by_a_new_link,
 );
 
@@ -27,16 +27,16 @@ fn an_invitation_leads_to_the_dashboard_of_its_account(backend: Backend) {
     );
     let mut browser = Browser::new(&service);
     let link = path(&invitation);
-    for look in ["first", "second"] {
+    for view in ["first", "second"] {
         let page = browser.get(&link);
-        assert_eq!(page.status, 200, "{look}");
+        assert_eq!(page.status, 200, "{view}");
         let text = page.text();
         assert!(
             text.contains("the account Acme &#38; &#60;Sons&#62; as admin"),
-            "{look}: {text}"
+            "{view}: {text}"
         );
-        assert!(text.contains("value=\"ann@example.com\""), "{look}: {text}");
-        assert!(text.contains("At least 12 characters"), "{look}: {text}");
+        assert!(text.contains("value=\"ann@example.com\""), "{view}: {text}");
+        assert!(text.contains("At least 12 characters"), "{view}: {text}");
     }
     let entered = browser.submit(&[("password", PASSWORD), ("repeated", PASSWORD)]);
     assert_eq!(
@@ -55,7 +55,7 @@ fn an_invitation_leads_to_the_dashboard_of_its_account(backend: Backend) {
     );
     assert!(
         !page.contains("Set a password"),
-        "nothing is left to set: {page}"
+        "the password is already set: {page}"
     );
 }
 
@@ -85,7 +85,7 @@ fn a_link_works_once(backend: Backend) {
     }
 }
 
-fn passwords_that_may_not_be_chosen_use_nothing_up(backend: Backend) {
+fn a_refused_password_does_not_use_up_the_link(backend: Backend) {
     let service = Service::start(backend);
     let link = path(&invite(&service, "ann@example.com", &[]));
     let mut browser = Browser::new(&service);
@@ -99,7 +99,7 @@ fn passwords_that_may_not_be_chosen_use_nothing_up(backend: Backend) {
             "aaaaaaaaaaaaaaaa",
             "same few characters",
         ),
-        (PASSWORD, "violet tram twelve", "not the same"),
+        (PASSWORD, "violet tram twelve", "do not match"),
     ] {
         let page = browser.submit(&[("password", password), ("repeated", repeated)]);
         assert_eq!(page.status, 422, "{password}: {}", page.text());
@@ -127,8 +127,8 @@ fn a_new_password_is_set_by_a_new_link(backend: Backend) {
         "operator",
     ]);
     assert!(!refused.status.success());
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(said.contains("can sign in already, as admin"), "{said}");
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("can sign in already, as admin"), "{error}");
 
     let invitation = invite(&service, "ann@example.com", &[]);
     assert_eq!(
@@ -143,7 +143,11 @@ fn a_new_password_is_set_by_a_new_link(backend: Backend) {
     ];
     assert_eq!(again.submit(&changed).status, 303);
     assert_eq!(again.get("/dashboard").status, 200);
-    assert_eq!(ann.get("/dashboard").status, 303, "older sessions are over");
+    assert_eq!(
+        ann.get("/dashboard").status,
+        303,
+        "older sessions have ended"
+    );
     for (password, status) in [(PASSWORD, 401), ("orange tram twelve", 303)] {
         let mut browser = Browser::new(&service);
         browser.get("/dashboard/sign-in");
@@ -194,8 +198,8 @@ fn the_account_is_the_only_one_or_must_be_named() {
         (&["--role", "boss"][..], "is no role"),
         (&["--email", "nobody"][..], "cannot be used multiple times"),
     ] {
-        let said = refusal(arguments);
-        assert!(said.contains(expected), "{arguments:?}: {said}");
+        let error = refusal(arguments);
+        assert!(error.contains(expected), "{arguments:?}: {error}");
     }
     let bob = invite(&service, "bob@example.com", &["--account", "second"]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What admins and operators decide about people, and what is noted of it.
+//! How admins and operators manage people, and the audit log of that.
 
 use testkit::Backend;
 use testkit::http::Response;
@@ -8,19 +8,19 @@ use super::{Browser, PASSWORD, joined, on_both_backends};
 use crate::rest::service::Service;
 
 on_both_backends!(
-    an_admin_manages_the_people_of_one_account_alone,
-    an_admin_reaches_nobody_else,
+    an_admin_manages_only_the_people_of_one_account,
+    an_admin_cannot_change_anybody_else,
     an_operator_manages_everybody_but_the_last_operator_stays,
-    each_page_is_for_its_role,
-    the_log_shows_who_did_what_to_those_who_may_see_it,
+    each_page_checks_the_role,
+    the_audit_log_is_shown_to_those_who_may_see_it,
 );
 
-const OWN: &str = "/dashboard/settings/people";
-const ALL: &str = "/dashboard/operator/people";
-const OTHER: &str = "purple tram eleven";
+const PEOPLE: &str = "/dashboard/settings/people";
+const ALL_PEOPLE: &str = "/dashboard/operator/people";
+const OTHER_PASSWORD: &str = "purple tram eleven";
 
-/// A service with two accounts and the operator, signed in.
-fn house(backend: Backend) -> Service {
+/// A service with two accounts.
+fn start(backend: Backend) -> Service {
     let service = Service::start(backend);
     service
         .server
@@ -28,11 +28,11 @@ fn house(backend: Backend) -> Service {
     service
 }
 
-fn of<'a>(service: &'a Service, email: &str, role: &str, account: &str) -> Browser<'a> {
+fn person<'a>(service: &'a Service, email: &str, role: &str, account: &str) -> Browser<'a> {
     joined(service, email, &["--role", role, "--account", account])
 }
 
-/// The ID that a list gives somebody.
+/// The ID of a person in a list.
 pub(super) fn id(page: &str, email: &str) -> String {
     let (_, row) = page
         .split_once(&format!("aria-label=\"Change {email}\""))
@@ -60,13 +60,13 @@ pub(super) fn accept(service: &Service, link: &str, password: &str) -> u16 {
     browser.submit(&fields).status
 }
 
-fn an_admin_manages_the_people_of_one_account_alone(backend: Backend) {
-    let service = house(backend);
-    let mut admin = of(&service, "admin@example.com", "admin", "main");
-    of(&service, "ann@example.com", "member", "main");
-    of(&service, "zoe@example.com", "member", "other");
-    of(&service, "op@example.com", "operator", "main");
-    let page = admin.get(OWN).text();
+fn an_admin_manages_only_the_people_of_one_account(backend: Backend) {
+    let service = start(backend);
+    let mut admin = person(&service, "admin@example.com", "admin", "main");
+    person(&service, "ann@example.com", "member", "main");
+    person(&service, "zoe@example.com", "member", "other");
+    person(&service, "op@example.com", "operator", "main");
+    let page = admin.get(PEOPLE).text();
     assert!(page.contains("ann@example.com"), "{page}");
     assert!(!page.contains("zoe@example.com"), "{page}");
     let ann = id(&page, "ann@example.com");
@@ -78,12 +78,12 @@ fn an_admin_manages_the_people_of_one_account_alone(backend: Backend) {
         ("email", "new@example.com"),
         ("role", "member"),
     ];
-    let shown = send(&mut admin, OWN, &invite);
+    let shown = send(&mut admin, PEOPLE, &invite);
     assert_eq!(shown.status, 200, "{}", shown.text());
     let withdrawn = [("action", "withdraw"), ("email", "new@example.com")];
-    assert_eq!(send(&mut admin, OWN, &withdrawn).status, 200);
+    assert_eq!(send(&mut admin, PEOPLE, &withdrawn).status, 200);
     assert_eq!(accept(&service, &link(&shown), PASSWORD), 404, "withdrawn");
-    let shown = send(&mut admin, OWN, &invite);
+    let shown = send(&mut admin, PEOPLE, &invite);
     assert_eq!(accept(&service, &link(&shown), PASSWORD), 303);
 
     for (name, fields, problem) in [
@@ -106,7 +106,7 @@ fn an_admin_manages_the_people_of_one_account_alone(backend: Backend) {
             "Only an operator can make operators.",
         ),
         (
-            "somebody who is known",
+            "a person who can sign in already",
             [
                 ("action", "invite"),
                 ("email", "ann@example.com"),
@@ -115,7 +115,7 @@ fn an_admin_manages_the_people_of_one_account_alone(backend: Backend) {
             "can sign in already",
         ),
         (
-            "somebody of no address",
+            "an invalid email address",
             [
                 ("action", "invite"),
                 ("email", "<b>x</b>"),
@@ -124,7 +124,7 @@ fn an_admin_manages_the_people_of_one_account_alone(backend: Backend) {
             "value=\"&#60;b&#62;x&#60;/b&#62;\"",
         ),
     ] {
-        let refused = send(&mut admin, OWN, &fields);
+        let refused = send(&mut admin, PEOPLE, &fields);
         assert_eq!(refused.status, 422, "{name}: {}", refused.text());
         assert!(
             refused.text().contains(problem),
@@ -134,15 +134,15 @@ fn an_admin_manages_the_people_of_one_account_alone(backend: Backend) {
     }
 }
 
-fn an_admin_reaches_nobody_else(backend: Backend) {
-    let service = house(backend);
-    let mut admin = of(&service, "admin@example.com", "admin", "main");
-    let mut member = of(&service, "ann@example.com", "member", "main");
-    let mut stranger = of(&service, "zoe@example.com", "member", "other");
-    let mut operator = of(&service, "op@example.com", "operator", "main");
-    let ann = id(&admin.get(OWN).text(), "ann@example.com");
+fn an_admin_cannot_change_anybody_else(backend: Backend) {
+    let service = start(backend);
+    let mut admin = person(&service, "admin@example.com", "admin", "main");
+    let mut member = person(&service, "ann@example.com", "member", "main");
+    let mut stranger = person(&service, "zoe@example.com", "member", "other");
+    let mut operator = person(&service, "op@example.com", "operator", "main");
+    let ann = id(&admin.get(PEOPLE).text(), "ann@example.com");
     // The IDs of others are small numbers, so they can be guessed.
-    let all = operator.get(ALL).text();
+    let all = operator.get(ALL_PEOPLE).text();
     for email in ["zoe@example.com", "op@example.com"] {
         let other = id(&all, email);
         for (action, status) in [
@@ -151,13 +151,13 @@ fn an_admin_reaches_nobody_else(backend: Backend) {
             ("role", 422),
             ("remove-second-factor", 403),
         ] {
-            admin.get(OWN);
+            admin.get(PEOPLE);
             let fields = [
                 ("action", action),
                 ("person", other.as_str()),
                 ("role", "member"),
             ];
-            let refused = send(&mut admin, OWN, &fields);
+            let refused = send(&mut admin, PEOPLE, &fields);
             assert_eq!(
                 refused.status,
                 status,
@@ -166,19 +166,19 @@ fn an_admin_reaches_nobody_else(backend: Backend) {
             );
         }
     }
-    assert_eq!(stranger.get("/dashboard").status, 200, "another account's");
-    assert_eq!(operator.get(ALL).status, 200, "an operator still");
+    assert_eq!(stranger.get("/dashboard").status, 200, "of another account");
+    assert_eq!(operator.get(ALL_PEOPLE).status, 200, "an operator still");
 
-    admin.get(OWN);
-    let demoted = [
+    admin.get(PEOPLE);
+    let promoted = [
         ("action", "role"),
         ("person", ann.as_str()),
         ("role", "admin"),
     ];
-    assert_eq!(send(&mut admin, OWN, &demoted).status, 200);
-    assert_eq!(member.get(OWN).status, 200, "another admin");
+    assert_eq!(send(&mut admin, PEOPLE, &promoted).status, 200);
+    assert_eq!(member.get(PEOPLE).status, 200, "another admin");
     let removed = [("action", "remove"), ("person", ann.as_str())];
-    assert_eq!(send(&mut admin, OWN, &removed).status, 200);
+    assert_eq!(send(&mut admin, PEOPLE, &removed).status, 200);
     assert_eq!(member.get("/dashboard").status, 303, "signed out at once");
     assert_eq!(
         sign_in(&mut member, "ann@example.com", PASSWORD).status,
@@ -187,10 +187,10 @@ fn an_admin_reaches_nobody_else(backend: Backend) {
 }
 
 fn an_operator_manages_everybody_but_the_last_operator_stays(backend: Backend) {
-    let service = house(backend);
-    let mut operator = of(&service, "op@example.com", "operator", "main");
-    let mut ann = of(&service, "ann@example.com", "member", "main");
-    let page = operator.get(ALL).text();
+    let service = start(backend);
+    let mut operator = person(&service, "op@example.com", "operator", "main");
+    let mut ann = person(&service, "ann@example.com", "member", "main");
+    let page = operator.get(ALL_PEOPLE).text();
     let (op_id, ann_id) = (id(&page, "op@example.com"), id(&page, "ann@example.com"));
     let me = op_id.as_str();
 
@@ -203,7 +203,7 @@ fn an_operator_manages_everybody_but_the_last_operator_stays(backend: Backend) {
             ("account", "main"),
         ],
     ] {
-        let refused = send(&mut operator, ALL, &fields);
+        let refused = send(&mut operator, ALL_PEOPLE, &fields);
         assert_eq!(refused.status, 422, "{}", refused.text());
         assert!(
             refused.text().contains("the last operator"),
@@ -217,21 +217,24 @@ fn an_operator_manages_everybody_but_the_last_operator_stays(backend: Backend) {
         ("role", "admin"),
         ("account", "other"),
     ];
-    assert_eq!(send(&mut operator, ALL, &moved).status, 200);
+    assert_eq!(send(&mut operator, ALL_PEOPLE, &moved).status, 200);
     let page = ann.get("/dashboard").text();
     assert!(page.contains("other"), "{page}");
-    assert_eq!(ann.get(OWN).status, 200, "she is an admin now");
+    assert_eq!(ann.get(PEOPLE).status, 200, "she is an admin now");
 
     let reset = [("action", "reset"), ("person", ann_id.as_str())];
-    let shown = send(&mut operator, ALL, &reset);
-    assert_eq!(ann.get("/dashboard").status, 200, "nothing yet");
-    assert_eq!(accept(&service, &link(&shown), OTHER), 303);
+    let shown = send(&mut operator, ALL_PEOPLE, &reset);
+    assert_eq!(ann.get("/dashboard").status, 200, "not signed out yet");
+    assert_eq!(accept(&service, &link(&shown), OTHER_PASSWORD), 303);
     assert_eq!(
         ann.get("/dashboard").status,
         303,
         "signed out by the new password"
     );
-    assert_eq!(sign_in(&mut ann, "ann@example.com", OTHER).status, 303);
+    assert_eq!(
+        sign_in(&mut ann, "ann@example.com", OTHER_PASSWORD).status,
+        303
+    );
 
     let promoted = [
         ("action", "role"),
@@ -239,37 +242,45 @@ fn an_operator_manages_everybody_but_the_last_operator_stays(backend: Backend) {
         ("role", "operator"),
         ("account", ""),
     ];
-    operator.get(ALL);
-    assert_eq!(send(&mut operator, ALL, &promoted).status, 200);
-    let removed = send(&mut operator, ALL, &[("action", "remove"), ("person", me)]);
+    operator.get(ALL_PEOPLE);
+    assert_eq!(send(&mut operator, ALL_PEOPLE, &promoted).status, 200);
+    let removed = send(
+        &mut operator,
+        ALL_PEOPLE,
+        &[("action", "remove"), ("person", me)],
+    );
     assert_eq!(
         removed.status,
         200,
         "now there is another: {}",
         removed.text()
     );
-    assert_eq!(operator.get(ALL).status, 303, "who is removed is out");
-    assert_eq!(ann.get(ALL).status, 200);
+    assert_eq!(
+        operator.get(ALL_PEOPLE).status,
+        303,
+        "a removed person is signed out"
+    );
+    assert_eq!(ann.get(ALL_PEOPLE).status, 200);
 }
 
-fn each_page_is_for_its_role(backend: Backend) {
-    let service = house(backend);
-    let mut operator = of(&service, "op@example.com", "operator", "main");
-    let mut admin = of(&service, "admin@example.com", "admin", "main");
-    let mut member = of(&service, "ann@example.com", "member", "main");
-    let mut nobody = Browser::new(&service);
+fn each_page_checks_the_role(backend: Backend) {
+    let service = start(backend);
+    let mut operator = person(&service, "op@example.com", "operator", "main");
+    let mut admin = person(&service, "admin@example.com", "admin", "main");
+    let mut member = person(&service, "ann@example.com", "member", "main");
+    let mut signed_out = Browser::new(&service);
     for (path, expected) in [
         ("/dashboard/settings/security", [200, 200, 200, 303]),
-        (OWN, [200, 200, 403, 303]),
+        (PEOPLE, [200, 200, 403, 303]),
         ("/dashboard/settings/audit", [200, 200, 403, 303]),
-        (ALL, [200, 403, 403, 303]),
+        (ALL_PEOPLE, [200, 403, 403, 303]),
         ("/dashboard/operator/audit", [200, 403, 403, 303]),
     ] {
-        let seen = [&mut operator, &mut admin, &mut member, &mut nobody]
+        let statuses = [&mut operator, &mut admin, &mut member, &mut signed_out]
             .map(|browser| browser.get(path).status);
-        assert_eq!(seen, expected, "{path}");
+        assert_eq!(statuses, expected, "{path}");
     }
-    for path in [OWN, ALL] {
+    for path in [PEOPLE, ALL_PEOPLE] {
         member.get("/dashboard/settings/security");
         let fields = [
             ("action", "invite"),
@@ -279,21 +290,21 @@ fn each_page_is_for_its_role(backend: Backend) {
         assert_eq!(send(&mut member, path, &fields).status, 403, "{path}");
         admin.get("/dashboard/settings/security");
         let without_token = admin.post(path, &fields);
-        assert_eq!(without_token.status, 403, "{path}: no form of ours");
+        assert_eq!(without_token.status, 403, "{path}: without a form token");
     }
 }
 
-fn the_log_shows_who_did_what_to_those_who_may_see_it(backend: Backend) {
-    let service = house(backend);
-    let mut operator = of(&service, "op@example.com", "operator", "main");
-    let mut admin = of(&service, "admin@example.com", "admin", "main");
-    admin.get(OWN);
+fn the_audit_log_is_shown_to_those_who_may_see_it(backend: Backend) {
+    let service = start(backend);
+    let mut operator = person(&service, "op@example.com", "operator", "main");
+    let mut admin = person(&service, "admin@example.com", "admin", "main");
+    admin.get(PEOPLE);
     let invite = [
         ("action", "invite"),
         ("email", "new@example.com"),
         ("role", "member"),
     ];
-    send(&mut admin, OWN, &invite);
+    send(&mut admin, PEOPLE, &invite);
     sign_in(
         &mut Browser::new(&service),
         "admin@example.com",
@@ -312,7 +323,7 @@ fn the_log_shows_who_did_what_to_those_who_may_see_it(backend: Backend) {
     }
     let rows = |page: &str| page.matches("<tr><td").count();
     let credits = admin.get("/dashboard/settings/audit?action=account.credit");
-    assert_eq!(rows(&credits.text()), 0, "another account's");
+    assert_eq!(rows(&credits.text()), 0, "of another account");
     for (query, expected) in [
         ("?action=account.credit", 1),
         ("?account=other&action=account", 1),
@@ -339,9 +350,9 @@ fn the_log_shows_who_did_what_to_those_who_may_see_it(backend: Backend) {
     assert_eq!(by("admin@example.com", "session.open.refused"), 1);
     assert_eq!(by("command line", "account.credit"), 1);
     assert_eq!(by("first start", "account.create"), 1);
-    admin.get(OWN);
+    admin.get(PEOPLE);
     for _ in 0..60 {
-        assert_eq!(send(&mut admin, OWN, &invite).status, 200);
+        assert_eq!(send(&mut admin, PEOPLE, &invite).status, 200);
     }
     let page =
         operator.get("/dashboard/operator/audit?action=person.invite&who=admin%40example.com");

@@ -1,4 +1,4 @@
-//! People over the real program: invitations, signing in and out, and consent to what a client may do.
+//! People in the real program: invitations, signing in and out, and consent to clients.
 
 mod accounts;
 pub(crate) mod browser;
@@ -18,7 +18,7 @@ use crate::rest::on_both_backends;
 use crate::rest::service::Service;
 use browser::Browser;
 
-/// One that may be chosen.
+/// A password that is accepted.
 pub(crate) const PASSWORD: &str = "violet tram eleven";
 
 /// What `invite create --json` prints.

@@ -42,7 +42,7 @@ fn the_operator_may_set_a_password_after_the_first_link(backend: Backend) {
         (
             "ANN@example.com",
             PASSWORD,
-            "Somebody signs in with this address already.",
+            "This address is already in use.",
         ),
         ("op@example.com", "short", "shorter than 12 characters"),
     ] {
@@ -62,7 +62,7 @@ fn the_operator_may_set_a_password_after_the_first_link(backend: Backend) {
     ]);
     assert!(
         page.text().contains("value=\"op@example.com\""),
-        "what was typed stays"
+        "the input is kept"
     );
 
     let fields = [

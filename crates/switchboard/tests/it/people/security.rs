@@ -1,8 +1,8 @@
-//! Somebody's own ways in: password, second factor, sessions.
+//! A person's own security settings: password, second factor, sessions.
 
 use domain::Clock as _;
-use domain::clock::SystemClock;
 use domain::person::TotpSecret;
+use engine::clock::SystemClock;
 use testkit::Backend;
 use testkit::http::Response;
 
@@ -12,9 +12,9 @@ use crate::rest::service::Service;
 on_both_backends!(
     a_second_factor_is_asked_for_until_it_is_turned_off,
     each_recovery_code_works_once,
-    wrong_codes_end_a_sign_in_that_is_half_open,
+    wrong_codes_end_a_pending_sign_in,
     wrong_codes_lock_for_longer_and_longer,
-    sessions_are_listed_and_ended_from_elsewhere,
+    sessions_are_listed_and_ended_from_another_browser,
     a_new_password_asks_for_the_old_one,
     a_link_for_a_new_password_still_asks_for_the_second_factor,
 );
@@ -23,9 +23,9 @@ const SECURITY: &str = "/dashboard/settings/security";
 const FACTOR: &str = "/dashboard/settings/security/second-factor";
 const SESSIONS: &str = "/dashboard/settings/security/sessions";
 const CODE: &str = "/dashboard/sign-in/code";
-const OTHER: &str = "purple tram eleven";
+const OTHER_PASSWORD: &str = "purple tram eleven";
 
-/// Fills in the form of the last page that goes to `action` and holds all of these names.
+/// Sends these fields to `action`, with the form token of the last page.
 pub(super) fn send(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) -> Response {
     let token = browser.token();
     let mut all = vec![("form_token", token.as_str())];
@@ -33,7 +33,7 @@ pub(super) fn send(browser: &mut Browser, action: &str, fields: &[(&str, &str)])
     browser.post(action, &all)
 }
 
-/// Types email and password, and says where that led.
+/// Submits the email address and the password.
 pub(super) fn sign_in(browser: &mut Browser, email: &str, password: &str) -> Response {
     browser.get("/dashboard/sign-in");
     browser.submit(&[("email", email), ("password", password)])
@@ -69,14 +69,14 @@ fn recovery_codes(page: &str) -> Vec<String> {
     codes.lines().map(str::to_owned).collect()
 }
 
-/// Turns the second factor on. The code of this moment is used by that.
+/// Turns the second factor on, which uses up the current code.
 fn turn_on(browser: &mut Browser) -> (TotpSecret, Vec<String>) {
     browser.get(SECURITY);
     let mut page = send(browser, FACTOR, &[("action", "offer")]);
     assert_eq!(page.status, 200, "{}", page.text());
     let secret = secret(&page.text());
     let code = secret.code(SystemClock.now());
-    for (name, password, expected) in [("wrong", OTHER, 422), ("right", PASSWORD, 200)] {
+    for (name, password, expected) in [("wrong", OTHER_PASSWORD, 422), ("right", PASSWORD, 200)] {
         let fields = [
             ("action", "enable"),
             ("code", &*code),
@@ -90,7 +90,7 @@ fn turn_on(browser: &mut Browser) -> (TotpSecret, Vec<String>) {
     (secret, codes)
 }
 
-/// A code that was not used yet: that of the next step, which counts already.
+/// A code that was not used yet: the one of the next time step, which is already accepted.
 fn next_code(secret: &TotpSecret) -> String {
     secret.code(SystemClock.now() + jiff::SignedDuration::from_secs(30))
 }
@@ -123,16 +123,16 @@ fn a_second_factor_is_asked_for_until_it_is_turned_off(backend: Backend) {
 
     let mut browser = Browser::new(&service);
     browser.get("/dashboard/settings/security");
-    let away = browser.get("/dashboard/sign-in?next=/dashboard/settings/security");
-    assert_eq!(away.status, 200);
-    let half = browser.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
+    let page = browser.get("/dashboard/sign-in?next=/dashboard/settings/security");
+    assert_eq!(page.status, 200);
+    let pending = browser.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
     assert_eq!(
-        half.header("location"),
+        pending.header("location"),
         Some("/dashboard/sign-in/code?next=/dashboard/settings/security")
     );
     assert_eq!(browser.cookie("switchboard"), None, "no session yet");
-    assert_eq!(browser.get("/dashboard").status, 303, "and no way in");
-    browser.follow(&half);
+    assert_eq!(browser.get("/dashboard").status, 303, "and no access");
+    browser.follow(&pending);
     let typed = next_code(&secret);
     let entered = browser.submit(&[("code", &typed)]);
     assert_eq!(
@@ -145,14 +145,14 @@ fn a_second_factor_is_asked_for_until_it_is_turned_off(backend: Backend) {
     assert_eq!(browser.cookie("switchboard-half"), None);
 
     let mut again = Browser::new(&service);
-    let half = sign_in(&mut again, "ann@example.com", PASSWORD);
-    again.follow(&half);
+    let pending = sign_in(&mut again, "ann@example.com", PASSWORD);
+    again.follow(&pending);
     let replayed = again.submit(&[("code", &typed)]);
     assert_eq!(replayed.status, 401, "a code works once");
     assert_eq!(again.cookie("switchboard"), None);
 
     ann.get(SECURITY);
-    let wrong = [("action", "disable"), ("password", OTHER)];
+    let wrong = [("action", "disable"), ("password", OTHER_PASSWORD)];
     assert_eq!(send(&mut ann, FACTOR, &wrong).status, 422);
     let right = [("action", "disable"), ("password", PASSWORD)];
     let off = send(&mut ann, FACTOR, &right);
@@ -171,8 +171,8 @@ fn each_recovery_code_works_once(backend: Backend) {
     let (_, codes) = turn_on(&mut ann);
     let enter = |code: &str| {
         let mut browser = Browser::new(&service);
-        let half = sign_in(&mut browser, "ann@example.com", PASSWORD);
-        browser.follow(&half);
+        let pending = sign_in(&mut browser, "ann@example.com", PASSWORD);
+        browser.follow(&pending);
         browser.submit(&[("code", code)]).status
     };
     assert_eq!(enter(&codes[0]), 303);
@@ -193,40 +193,44 @@ fn each_recovery_code_works_once(backend: Backend) {
     assert_eq!(enter(&new[2]), 303);
 }
 
-fn wrong_codes_end_a_sign_in_that_is_half_open(backend: Backend) {
+fn wrong_codes_end_a_pending_sign_in(backend: Backend) {
     let service = Service::start(backend);
     let mut ann = joined(&service, "ann@example.com", &[]);
     let (secret, _) = turn_on(&mut ann);
     let mut browser = Browser::new(&service);
-    let half = sign_in(&mut browser, "ann@example.com", PASSWORD);
-    browser.follow(&half);
+    let pending = sign_in(&mut browser, "ann@example.com", PASSWORD);
+    browser.follow(&pending);
     for n in 0..5 {
-        assert_eq!(browser.submit(&[("code", "12345")]).status, 401, "try {n}");
+        assert_eq!(
+            browser.submit(&[("code", "12345")]).status,
+            401,
+            "attempt {n}"
+        );
     }
-    let over = browser.submit(&[("code", &next_code(&secret))]);
+    let late = browser.submit(&[("code", &next_code(&secret))]);
     assert_eq!(
-        (over.status, over.header("location")),
+        (late.status, late.header("location")),
         (303, Some("/dashboard/sign-in")),
         "even the right one comes too late"
     );
     assert_eq!(browser.get("/dashboard").status, 303);
     let mut stranger = Browser::new(&service);
-    assert_eq!(stranger.get(CODE).status, 303, "nothing is half open");
+    assert_eq!(stranger.get(CODE).status, 303, "no sign-in is pending");
     stranger.get("/dashboard/sign-in");
     let sent = stranger.post(CODE, &[("code", "123456")]);
-    assert_eq!(sent.status, 403, "no form of ours");
+    assert_eq!(sent.status, 403, "without a form token");
 }
 
-/// A browser of Ann's that waits for her code.
-fn half_open<'a>(service: &'a Service, address: &str) -> Browser<'a> {
+/// A browser in which Ann has entered her password, but not her code.
+fn pending_sign_in<'a>(service: &'a Service, address: &str) -> Browser<'a> {
     let mut browser = Browser::new(service);
     browser.set_header("X-Forwarded-For", address);
-    let half = sign_in(&mut browser, "ann@example.com", PASSWORD);
-    browser.follow(&half);
+    let pending = sign_in(&mut browser, "ann@example.com", PASSWORD);
+    browser.follow(&pending);
     browser
 }
 
-/// A new sign-in gives five more tries each time, so what counts is kept by person.
+/// Each new sign-in allows five more attempts, so wrong codes are counted for each person.
 fn wrong_codes_lock_for_longer_and_longer(backend: Backend) {
     let mut service = Service::with(backend, |server| {
         server.config("[auth]\ntrusted_proxies = [\"127.0.0.0/8\"]")
@@ -234,15 +238,15 @@ fn wrong_codes_lock_for_longer_and_longer(backend: Backend) {
     let mut ann = joined(&service, "ann@example.com", &[]);
     turn_on(&mut ann);
     for address in ["198.51.100.1", "198.51.100.2"] {
-        let mut browser = half_open(&service, address);
+        let mut browser = pending_sign_in(&service, address);
         for n in 0..5 {
             let refused = browser.submit(&[("code", "12345")]);
-            assert_eq!(refused.status, 401, "{address}, try {n}");
+            assert_eq!(refused.status, 401, "{address}, attempt {n}");
         }
     }
-    // Each further try has to wait for a minute, then two, then four; five more do not pass in that time.
+    // Further attempts have to wait for a minute, then two, then four, so five more are not possible in this time.
     let is_stopped = |service: &Service, address: &str| {
-        let mut browser = half_open(service, address);
+        let mut browser = pending_sign_in(service, address);
         (0..5).any(|_| {
             let refused = browser.submit(&[("code", "12345")]);
             assert!([401, 429].contains(&refused.status), "{}", refused.status);
@@ -253,11 +257,11 @@ fn wrong_codes_lock_for_longer_and_longer(backend: Backend) {
     service.server.restart();
     assert!(
         is_stopped(&service, "198.51.100.4"),
-        "a restart forgives nothing"
+        "a restart does not reset the count"
     );
 }
 
-fn sessions_are_listed_and_ended_from_elsewhere(backend: Backend) {
+fn sessions_are_listed_and_ended_from_another_browser(backend: Backend) {
     let service = Service::start(backend);
     let mut ann = joined(&service, "ann@example.com", &[]);
     let mut phone = Browser::new(&service);
@@ -278,19 +282,27 @@ fn sessions_are_listed_and_ended_from_elsewhere(backend: Backend) {
     let name = name.split('"').next().expect("its end").to_owned();
 
     bob.get(SECURITY);
-    let stolen = send(&mut bob, SESSIONS, &[("session", &name)]);
-    assert!(stolen.text().contains("over already"), "{}", stolen.text());
-    assert_eq!(phone.get("/dashboard").status, 200, "not Bob's to end");
+    let refused = send(&mut bob, SESSIONS, &[("session", &name)]);
+    assert!(
+        refused.text().contains("already ended"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(phone.get("/dashboard").status, 200, "Bob cannot end it");
     let ended = send(&mut ann, SESSIONS, &[("session", &name)]);
     assert_eq!(ended.status, 200, "{}", ended.text());
-    assert_eq!(phone.get("/dashboard").status, 303, "the phone is out");
+    assert_eq!(
+        phone.get("/dashboard").status,
+        303,
+        "the phone is signed out"
+    );
     assert_eq!(ann.get("/dashboard").status, 200);
 
     sign_in(&mut phone, "ann@example.com", PASSWORD);
     ann.get(SECURITY);
     let out = send(&mut ann, SESSIONS, &[("action", "all")]);
     assert_eq!(out.header("location"), Some("/dashboard/sign-in"));
-    assert_eq!(phone.get("/dashboard").status, 303, "out everywhere");
+    assert_eq!(phone.get("/dashboard").status, 303, "signed out everywhere");
     assert_eq!(bob.get("/dashboard").status, 200);
 }
 
@@ -302,14 +314,20 @@ fn a_new_password_asks_for_the_old_one(backend: Backend) {
     let change = "/dashboard/settings/security/password";
     ann.get(SECURITY);
     for (name, old, new, repeated, problem) in [
-        ("wrong", OTHER, OTHER, OTHER, "This is not your password."),
+        (
+            "wrong",
+            OTHER_PASSWORD,
+            OTHER_PASSWORD,
+            OTHER_PASSWORD,
+            "This is not your password.",
+        ),
         ("short", PASSWORD, "short", "short", "shorter than 12"),
         (
             "different",
             PASSWORD,
-            OTHER,
+            OTHER_PASSWORD,
             PASSWORD,
-            "not the same password",
+            "do not match",
         ),
     ] {
         let fields = [("old", old), ("password", new), ("repeated", repeated)];
@@ -318,13 +336,20 @@ fn a_new_password_asks_for_the_old_one(backend: Backend) {
         assert!(page.text().contains(problem), "{name}: {}", page.text());
     }
     assert_eq!(phone.get("/dashboard").status, 200);
-    let fields = [("old", PASSWORD), ("password", OTHER), ("repeated", OTHER)];
+    let fields = [
+        ("old", PASSWORD),
+        ("password", OTHER_PASSWORD),
+        ("repeated", OTHER_PASSWORD),
+    ];
     let page = send(&mut ann, change, &fields);
     assert_eq!(page.status, 200, "{}", page.text());
     assert_eq!(ann.get("/dashboard").status, 200, "this session stays");
-    assert_eq!(phone.get("/dashboard").status, 303, "the others end");
+    assert_eq!(phone.get("/dashboard").status, 303, "the others have ended");
     assert_eq!(sign_in(&mut phone, "ann@example.com", PASSWORD).status, 401);
-    assert_eq!(sign_in(&mut phone, "ann@example.com", OTHER).status, 303);
+    assert_eq!(
+        sign_in(&mut phone, "ann@example.com", OTHER_PASSWORD).status,
+        303
+    );
 }
 
 fn a_link_for_a_new_password_still_asks_for_the_second_factor(backend: Backend) {
@@ -334,11 +359,15 @@ fn a_link_for_a_new_password_still_asks_for_the_second_factor(backend: Backend) 
     let link = path(&invite(&service, "ann@example.com", &[]));
     let mut browser = Browser::new(&service);
     browser.get(&link);
-    let half = browser.submit(&[("password", OTHER), ("repeated", OTHER)]);
-    assert_eq!(half.header("location"), Some(CODE), "{}", half.text());
+    let pending = browser.submit(&[("password", OTHER_PASSWORD), ("repeated", OTHER_PASSWORD)]);
+    assert_eq!(pending.header("location"), Some(CODE), "{}", pending.text());
     assert_eq!(browser.cookie("switchboard"), None);
-    assert_eq!(ann.get("/dashboard").status, 303, "the old session is over");
-    browser.follow(&half);
+    assert_eq!(
+        ann.get("/dashboard").status,
+        303,
+        "the old session has ended"
+    );
+    browser.follow(&pending);
     let entered = browser.submit(&[("code", &next_code(&secret))]);
     assert_eq!(entered.header("location"), Some("/dashboard"));
     assert_eq!(browser.get("/dashboard").status, 200);

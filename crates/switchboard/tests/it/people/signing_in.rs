@@ -7,9 +7,9 @@ use crate::rest::service::Service;
 
 on_both_backends!(
     a_password_opens_a_session_that_ends_with_signing_out,
-    every_kind_of_wrong_password_looks_the_same,
-    only_our_own_pages_are_gone_back_to,
-    a_stranger_locks_nobody_out_of_their_own_browser,
+    every_failed_sign_in_looks_the_same,
+    sign_in_redirects_only_to_our_own_pages,
+    a_stranger_cannot_lock_a_person_out_of_their_own_browser,
 );
 
 const WRONG: &str = "The email address or the password is wrong.";
@@ -24,12 +24,12 @@ fn with_ann(backend: Backend) -> Service {
 fn a_password_opens_a_session_that_ends_with_signing_out(backend: Backend) {
     let service = with_ann(backend);
     let mut browser = Browser::new(&service);
-    let away = browser.get("/dashboard");
+    let redirect = browser.get("/dashboard");
     assert_eq!(
-        (away.status, away.header("location")),
+        (redirect.status, redirect.header("location")),
         (303, Some("/dashboard/sign-in"))
     );
-    browser.follow(&away);
+    browser.follow(&redirect);
     browser.set_cookie("switchboard", "planted");
     let signed_in = browser.submit(&[("email", " ANN@example.com "), ("password", PASSWORD)]);
     assert_eq!(
@@ -37,10 +37,7 @@ fn a_password_opens_a_session_that_ends_with_signing_out(backend: Backend) {
         (303, Some("/dashboard"))
     );
     let session = browser.cookie("switchboard").expect("a session").to_owned();
-    assert_ne!(
-        session, "planted",
-        "a session that was there is never taken over"
-    );
+    assert_ne!(session, "planted", "an existing session is never reused");
     assert_eq!(browser.follow(&signed_in).status, 200);
     let again = browser.get("/dashboard/sign-in");
     assert_eq!(
@@ -51,7 +48,7 @@ fn a_password_opens_a_session_that_ends_with_signing_out(backend: Backend) {
 
     browser.get("/dashboard");
     let foreign = browser.post("/dashboard/sign-out", &[]);
-    assert_eq!(foreign.status, 403, "no other site signs anybody out");
+    assert_eq!(foreign.status, 403, "another site cannot sign a person out");
     browser.get("/dashboard");
     let out = browser.sign_out();
     assert_eq!(
@@ -63,16 +60,16 @@ fn a_password_opens_a_session_that_ends_with_signing_out(backend: Backend) {
     assert_eq!(
         browser.get("/dashboard").status,
         303,
-        "whoever kept the cookie"
+        "the old cookie does not work"
     );
 }
 
-fn every_kind_of_wrong_password_looks_the_same(backend: Backend) {
+fn every_failed_sign_in_looks_the_same(backend: Backend) {
     let service = with_ann(backend);
     let mut pages = Vec::new();
     for (case, email, password) in [
         ("wrong password", "ann@example.com", "violet tram twelve"),
-        ("nobody of this name", "bob@example.com", PASSWORD),
+        ("unknown person", "bob@example.com", PASSWORD),
         ("no address", "ann", PASSWORD),
         ("no password", "ann@example.com", ""),
     ] {
@@ -98,7 +95,7 @@ fn every_kind_of_wrong_password_looks_the_same(backend: Backend) {
     assert_eq!(pages.len(), 1, "{pages:#?}");
 }
 
-fn only_our_own_pages_are_gone_back_to(backend: Backend) {
+fn sign_in_redirects_only_to_our_own_pages(backend: Backend) {
     let service = with_ann(backend);
     for (next, expected) in [
         ("/oauth/consent/abc", "/oauth/consent/abc"),
@@ -141,9 +138,9 @@ fn only_our_own_pages_are_gone_back_to(backend: Backend) {
     }
 }
 
-/// A login form that another site sends would sign its visitor in as somebody else.
+/// Otherwise another site could sign its visitors in as somebody else.
 #[test]
-fn a_form_that_is_not_our_page_signs_nobody_in() {
+fn a_forged_form_signs_nobody_in() {
     let service = with_ann(Backend::Sqlite);
     let fill = |token: &str| {
         vec![
@@ -161,7 +158,7 @@ fn a_form_that_is_not_our_page_signs_nobody_in() {
         ("another browser's", others.as_str(), true, None),
         ("without the cookie", others.as_str(), false, None),
         ("sent by another site", "own", true, Some("cross-site")),
-        ("sent by a neighbour", "own", true, Some("same-site")),
+        ("sent by a sibling site", "own", true, Some("same-site")),
     ] {
         let mut browser = Browser::new(&service);
         if has_cookie {
@@ -184,29 +181,29 @@ fn a_form_that_is_not_our_page_signs_nobody_in() {
         let refused = browser.post("/dashboard/sign-in", &fields);
         assert_eq!(refused.status, 403, "{case}: {}", refused.text());
         assert_eq!(browser.cookie("switchboard"), None, "{case}");
-        // The page that comes back works.
+        // The returned page works.
         browser.set_header("Sec-Fetch-Site", "same-origin");
         let signed_in = browser.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
         assert_eq!(signed_in.status, 303, "{case}: {}", signed_in.text());
     }
 }
 
-/// From one address, whoever it asks for; and for one person, wherever from.
+/// By address, for any person; and by person, from any address.
 #[test]
-fn those_who_guess_are_slowed_down() {
+fn password_guessing_is_slowed_down() {
     let service = Service::with(Backend::Sqlite, |server| server.config(BEHIND_A_PROXY));
     joined(&service, "ann@example.com", &[]);
-    let try_from = |address: &str, email: &str, password: &str| {
+    let sign_in_from = |address: &str, email: &str, password: &str| {
         let mut browser = Browser::new(&service);
         browser.set_header("X-Forwarded-For", address);
         browser.get("/dashboard/sign-in");
         browser.submit(&[("email", email), ("password", password)])
     };
     for n in 0..10 {
-        let refused = try_from("192.0.2.1", &format!("{n}@example.com"), "wrong");
+        let refused = sign_in_from("192.0.2.1", &format!("{n}@example.com"), "wrong");
         assert_eq!(refused.status, 401, "{n}");
     }
-    let stopped = try_from("192.0.2.1", "ann@example.com", PASSWORD);
+    let stopped = sign_in_from("192.0.2.1", "ann@example.com", PASSWORD);
     assert_eq!(stopped.status, 429, "even with the right password");
     let wait: u32 = stopped
         .header("retry-after")
@@ -215,36 +212,36 @@ fn those_who_guess_are_slowed_down() {
         .expect("seconds");
     assert!((1..=6).contains(&wait), "{wait}");
     assert!(
-        stopped.text().contains("Too many tries"),
+        stopped.text().contains("Too many attempts"),
         "{}",
         stopped.text()
     );
     assert!(
         stopped.text().contains("value=\"ann@example.com\""),
-        "what was typed stays"
+        "the input is kept"
     );
     assert_eq!(
-        try_from("192.0.2.2", "ann@example.com", PASSWORD).status,
+        sign_in_from("192.0.2.2", "ann@example.com", PASSWORD).status,
         303,
-        "others go on"
+        "other addresses are not affected"
     );
 
     for n in 0..20 {
-        let refused = try_from(&format!("198.51.100.{n}"), "ann@example.com", "wrong");
+        let refused = sign_in_from(&format!("198.51.100.{n}"), "ann@example.com", "wrong");
         assert_eq!(refused.status, 401, "{n}");
     }
-    let stopped = try_from("203.0.113.1", "Ann@example.com", PASSWORD);
-    assert_eq!(stopped.status, 429, "from whatever address");
+    let stopped = sign_in_from("203.0.113.1", "Ann@example.com", PASSWORD);
+    assert_eq!(stopped.status, 429, "from any address");
     assert_eq!(
-        try_from("203.0.113.1", "bob@example.com", "wrong").status,
+        sign_in_from("203.0.113.1", "bob@example.com", "wrong").status,
         401
     );
 }
 
 const BEHIND_A_PROXY: &str = "[auth]\ntrusted_proxies = [\"127.0.0.0/8\"]";
 
-/// Somebody who sends wrong passwords for a person from ever new addresses stops others, but not the person's own browser.
-fn a_stranger_locks_nobody_out_of_their_own_browser(backend: Backend) {
+/// Wrong passwords from many addresses block a sign-in, but not in a browser where the person was signed in before.
+fn a_stranger_cannot_lock_a_person_out_of_their_own_browser(backend: Backend) {
     let mut service = Service::with(backend, |server| server.config(BEHIND_A_PROXY));
     let mut own = joined(&service, "ann@example.com", &[]);
     own.get("/dashboard");
@@ -257,19 +254,19 @@ fn a_stranger_locks_nobody_out_of_their_own_browser(backend: Backend) {
         assert!([401, 429].contains(&refused.status), "{}", refused.status);
         refused.status == 429
     };
-    // One is forgiven each half minute, so a slow machine takes more of them.
+    // One failure is forgiven every half minute, so a slow machine needs more of them.
     let stopped = (0..200).any(|n| is_stopped(&service, n));
-    assert!(stopped, "guesses without end");
+    assert!(stopped, "guesses are not limited");
     own.set_header("X-Forwarded-For", "192.0.2.7");
     for (password, expected) in [("wrong", 401), (PASSWORD, 303)] {
         own.get("/dashboard/sign-in");
         let answer = own.submit(&[("email", "ann@example.com"), ("password", password)]);
-        assert_eq!(answer.status, expected, "its own count: {password}");
+        assert_eq!(answer.status, expected, "it has its own count: {password}");
     }
-    // What was counted is in the database; otherwise there would be twenty more.
+    // The count is in the database; otherwise twenty more would be allowed.
     service.server.restart();
     let stopped = (200..210).any(|n| is_stopped(&service, n));
-    assert!(stopped, "a restart forgives nothing");
+    assert!(stopped, "a restart does not reset the count");
 }
 
 /// Over HTTPS a cookie is bound to this host.

@@ -1,4 +1,4 @@
-//! `POST /sms`: what is accepted, and what the answer says.
+//! `POST /sms`: accepted requests and their answers.
 
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -7,8 +7,8 @@ use super::service::{Service, check, ids, in_seconds, sms, sms_with, tomorrow, u
 
 const AMOUNT: &str = "x-service-amount-sent";
 
-/// Sends a body that must be accepted; the answer's header counts the parts.
-fn parts_of(service: &Service, case: &str, body: &Value) -> u32 {
+/// Sends a body that must be accepted, and returns the number of parts from the header of the answer.
+fn accepted_parts(service: &Service, case: &str, body: &Value) -> u32 {
     let response = service.send(body);
     assert_eq!(response.status, 200, "{case}: {}", response.text());
     assert_eq!(
@@ -32,7 +32,7 @@ fn the_answer_counts_the_parts() {
         ("two GSM-7 parts", "a".repeat(306), 2),
         ("a third", "a".repeat(307), 3),
         ("extended characters count twice", "€".repeat(80), 1),
-        ("and are too many sooner", "€".repeat(81), 2),
+        ("one extended character more", "€".repeat(81), 2),
         ("the last character is extended", "a".repeat(159) + "[", 2),
         ("a pair never straddles: 76 fit 153", "€".repeat(153), 3),
         ("every line break counts", "\n".repeat(161), 2),
@@ -46,7 +46,7 @@ fn the_answer_counts_the_parts() {
             2,
         ),
         ("surrogate pairs count twice", "😀".repeat(35), 1),
-        ("and are too many sooner still", "😀".repeat(36), 2),
+        ("one surrogate pair more", "😀".repeat(36), 2),
         (
             "a surrogate pair never straddles: 33 fit 67",
             "😀".repeat(67),
@@ -57,7 +57,7 @@ fn the_answer_counts_the_parts() {
     ];
     for (case, text, parts) in cases {
         let body = sms_with(&json!({ "message": text }));
-        assert_eq!(parts_of(&service, case, &body), parts, "{case}");
+        assert_eq!(accepted_parts(&service, case, &body), parts, "{case}");
     }
 }
 
@@ -78,15 +78,15 @@ fn a_given_coding_turns_splitting_off() {
             json!({"coding": 2, "message": "a".repeat(70)}),
         ),
         (
-            "header beside GSM-7",
+            "header with GSM-7",
             json!({"coding": 0, "udh": udh, "message": "a".repeat(153)}),
         ),
         (
-            "header beside 8-bit",
+            "header with 8-bit",
             json!({"coding": 1, "udh": udh, "message": "a".repeat(134)}),
         ),
         (
-            "header beside UCS-2",
+            "header with UCS-2",
             json!({"coding": 2, "udh": udh, "message": "a".repeat(67)}),
         ),
         (
@@ -95,16 +95,20 @@ fn a_given_coding_turns_splitting_off() {
         ),
     ];
     for (case, fields) in cases {
-        assert_eq!(parts_of(&service, case, &sms_with(&fields)), 1, "{case}");
+        assert_eq!(
+            accepted_parts(&service, case, &sms_with(&fields)),
+            1,
+            "{case}"
+        );
     }
 }
 
 #[test]
-fn every_good_value_is_accepted() {
+fn every_valid_value_is_accepted() {
     let service = Service::start(Backend::Sqlite);
     let long_url = format!("https://example.com/{}", "a".repeat(2028));
     let cases = [
-        ("nothing but what is required", json!({})),
+        ("only the required fields", json!({})),
         ("lane high", json!({"priority": "high"})),
         ("lane normal", json!({"priority": "normal"})),
         ("lane low", json!({"priority": "low"})),
@@ -144,12 +148,16 @@ fn every_good_value_is_accepted() {
         ),
     ];
     for (case, fields) in cases {
-        assert_eq!(parts_of(&service, case, &sms_with(&fields)), 1, "{case}");
+        assert_eq!(
+            accepted_parts(&service, case, &sms_with(&fields)),
+            1,
+            "{case}"
+        );
     }
 }
 
 #[test]
-fn what_is_harmless_is_taken_leniently() {
+fn harmless_deviations_are_accepted() {
     let service = Service::start(Backend::Sqlite);
     let cases = [
         (
@@ -171,7 +179,11 @@ fn what_is_harmless_is_taken_leniently() {
         ("digits as validity", json!({"expireIn": "360"})),
     ];
     for (case, fields) in cases {
-        assert_eq!(parts_of(&service, case, &sms_with(&fields)), 1, "{case}");
+        assert_eq!(
+            accepted_parts(&service, case, &sms_with(&fields)),
+            1,
+            "{case}"
+        );
     }
 }
 
@@ -196,8 +208,8 @@ fn the_content_type_must_be_json() {
         ("empty", Some(""), 400),
         ("text", Some("text/plain"), 400),
         ("a form", Some("application/x-www-form-urlencoded"), 400),
-        ("only alike", Some("application/jsonp"), 400),
-        ("a relative", Some("application/problem+json"), 400),
+        ("a similar type", Some("application/jsonp"), 400),
+        ("another JSON type", Some("application/problem+json"), 400),
     ];
     for (case, content_type, status) in cases {
         let mut headers = vec![("X-Service-Token", service.token.as_str())];
@@ -251,11 +263,11 @@ fn several_recipients(backend: Backend) {
     }
     let many: Vec<String> = (0..1000).map(|n| format!("3712000{n:04}")).collect();
     let body = sms_with(&json!({ "to": many }));
-    assert_eq!(parts_of(&service, "a thousand", &body), 1000);
+    assert_eq!(accepted_parts(&service, "a thousand", &body), 1000);
     assert_eq!(service.stored(), 3 * 3 + 1000);
 }
 
-/// What was accepted is what is read back.
+/// Accepted values are read back unchanged.
 fn values_are_stored_as_they_were_sent(backend: Backend) {
     let service = Service::start(backend);
     let at = in_seconds(3600);

@@ -1,4 +1,4 @@
-//! What every address has in common: slashes, methods, and the headers of the answers.
+//! Common to all paths: slashes, methods, and the headers of the answers.
 
 use testkit::Backend;
 
@@ -40,7 +40,7 @@ fn a_trailing_slash_makes_no_difference() {
 }
 
 #[test]
-fn other_methods_are_refused_with_those_that_are_not() {
+fn other_methods_are_refused_with_a_list_of_the_allowed_ones() {
     let service = Service::start(Backend::Sqlite);
     let addresses: [(&str, &[&str]); 7] = [
         ("/sms", &["GET", "HEAD", "POST"]),
@@ -110,7 +110,7 @@ fn a_head_is_a_get_without_its_body() {
 }
 
 #[test]
-fn an_unknown_address_is_named() {
+fn an_unknown_path_is_not_found() {
     let service = Service::start(Backend::Sqlite);
     let paths = [
         "/",
@@ -133,11 +133,11 @@ fn an_unknown_address_is_named() {
     let long = format!("/{}", "x".repeat(5000));
     let response = service.get(&long);
     assert_eq!(response.status, 404);
-    assert!(response.body.len() < 300, "a long address is shown cut");
+    assert!(response.body.len() < 300, "a long path is shortened");
 }
 
 #[test]
-fn a_request_id_is_repeated_when_it_is_fit_to_be() {
+fn a_valid_request_id_is_returned() {
     let service = Service::start(Backend::Sqlite);
     let longest = "a".repeat(64);
     let too_long = "a".repeat(65);
@@ -149,11 +149,11 @@ fn a_request_id_is_repeated_when_it_is_fit_to_be() {
         ("empty", "", false),
         ("not ASCII", "prüfung", false),
     ];
-    for (case, id, repeated) in cases {
+    for (case, id, returned) in cases {
         let headers = [("X-Request-Id", id)];
         let response = service.call_with(&service.token, "GET", "/token", &headers, b"");
         let answered = response.header("x-request-id").expect(case);
-        assert_eq!(answered == id, repeated, "{case}: {answered}");
+        assert_eq!(answered == id, returned, "{case}: {answered}");
     }
     let generated = |path: &str| {
         service

@@ -1,4 +1,4 @@
-//! Requests that are no good HTTP, and unusual ones that are.
+//! Malformed HTTP requests, and unusual but valid ones.
 
 use testkit::Backend;
 use testkit::http::{Connection, encode};
@@ -9,7 +9,7 @@ pub(super) fn open(service: &Service) -> Connection {
     Connection::open(service.server.addr()).expect("the server accepts")
 }
 
-/// A request head for `POST /sms` with these further lines, each ending in CRLF, and the body behind it.
+/// `POST /sms` with these further header lines, each ending in CRLF, and this body.
 pub(super) fn post(service: &Service, lines: &str, body: &str) -> String {
     format!(
         "POST /sms HTTP/1.1\r\nHost: x\r\nX-Service-Token: {}\r\nContent-Type: application/json\r\n{lines}\r\n{body}",
@@ -17,8 +17,8 @@ pub(super) fn post(service: &Service, lines: &str, body: &str) -> String {
     )
 }
 
-/// Sends each on a connection of its own; the answer has one of the statuses, and nothing is stored.
-fn answered(service: &Service, cases: &[(&str, String, &[u16])]) {
+/// Sends each request on its own connection. Its answer has one of the statuses, and nothing is stored.
+fn assert_answered(service: &Service, cases: &[(&str, String, &[u16])]) {
     for (case, request, statuses) in cases {
         let mut connection = open(service);
         connection.send(request.as_bytes()).expect(case);
@@ -36,19 +36,19 @@ fn get(line: &str, headers: &str) -> String {
 }
 
 #[test]
-fn what_is_no_http_is_answered() {
+fn malformed_http_is_answered() {
     let service = Service::start(Backend::Sqlite);
     let token = "GET /token HTTP/1.1";
     let cases: [(&str, String, &[u16]); 7] = [
         ("no HTTP at all", "hello\r\n\r\n".to_owned(), &[400]),
         ("a strange method", get("G{}T /sms HTTP/1.1", ""), &[400]),
         ("no method", get(" /sms HTTP/1.1", ""), &[400]),
-        ("a version to come", get("GET /token HTTP/3.0", ""), &[400]),
+        ("an unknown version", get("GET /token HTTP/3.0", ""), &[400]),
         ("a space inside", get("GET /to ken HTTP/1.1", ""), &[400]),
         ("a header without a colon", get(token, "Oh\r\n"), &[400]),
         ("a header with NUL", get(token, "X: a\0b\r\n"), &[400]),
     ];
-    answered(&service, &cases);
+    assert_answered(&service, &cases);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_head_beyond_the_limits_is_answered() {
         ("an address of 70 kB", get(&long(70_000), ""), &[414, 431]),
         ("an address of 4 MB", get(&long(4_000_000), ""), &[414, 431]),
     ];
-    answered(&service, &cases);
+    assert_answered(&service, &cases);
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn a_body_without_clear_bounds_is_answered() {
         ("beyond 2^64", length(beyond), &[400]),
         ("unknown", length("Transfer-Encoding: gzip\r\n"), &[400]),
         ("no size", chunks("zz\r\n{}\r\n0\r\n\r\n"), &[400]),
-        ("any size", chunks("fffffffffffffffff\r\n{}"), &[400]),
+        ("a huge size", chunks("fffffffffffffffff\r\n{}"), &[400]),
         ("no end", chunks("2\r\n{}x\r\n0\r\n\r\n"), &[400]),
     ];
-    answered(&service, &cases);
+    assert_answered(&service, &cases);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn unusual_but_correct_http_is_served() {
             200,
         ),
         (
-            "the whole address",
+            "an absolute URL",
             format!("GET http://x/token/ HTTP/1.1\r\nHost: x\r\nX-Service-Token: {token}\r\n\r\n"),
             200,
         ),
@@ -124,7 +124,7 @@ fn unusual_but_correct_http_is_served() {
             200,
         ),
         (
-            "a method of one's own",
+            "an unknown method",
             format!("BREW /token HTTP/1.1\r\nHost: x\r\nX-Service-Token: {token}\r\n\r\n"),
             405,
         ),
@@ -134,7 +134,7 @@ fn unusual_but_correct_http_is_served() {
             200,
         ),
         (
-            "a body announced first",
+            "a body after 100-continue",
             post(
                 &service,
                 &format!("Expect: 100-continue\r\nContent-Length: {}\r\n", body.len()),
@@ -143,12 +143,12 @@ fn unusual_but_correct_http_is_served() {
             200,
         ),
         (
-            "a token that is no text",
+            "a token that is not ASCII",
             "GET /token HTTP/1.1\r\nHost: x\r\nX-Service-Token: \u{e9}\r\n\r\n".to_owned(),
             401,
         ),
         (
-            "an address that is no text",
+            "a path that is not UTF-8",
             format!("GET /sms/status/%ff HTTP/1.1\r\nHost: x\r\nX-Service-Token: {token}\r\n\r\n"),
             404,
         ),

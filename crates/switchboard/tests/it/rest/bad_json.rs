@@ -1,33 +1,33 @@
-//! Bodies that are no message, or no JSON, or far too much of it.
+//! Bodies that are not messages, not JSON, or too large.
 
 use testkit::Backend;
 
 use super::service::{Service, ids, message, sms};
 
-/// A good body with one more field, written as given.
+/// A valid body with one more field, in this JSON notation.
 fn with_field(written: &str) -> Vec<u8> {
     let body = sms().to_string();
     format!("{},{written}}}", body.trim_end_matches('}')).into_bytes()
 }
 
-/// Sends each; all are refused for what the fragment says, and nothing is stored.
-fn all_refused(cases: &[(&str, Vec<u8>, &str)]) {
+/// Sends each body. It is refused with this fragment in the message, and nothing is stored.
+fn assert_all_refused(cases: &[(&str, Vec<u8>, &str)]) {
     let service = Service::start(Backend::Sqlite);
     for (case, body, fragment) in cases {
-        refused(&service, case, body, fragment);
+        assert_refused(&service, case, body, fragment);
     }
     assert_eq!(service.stored(), 0);
     service.check_health();
 }
 
 #[test]
-fn what_is_no_json_is_refused() {
+fn invalid_json_is_refused() {
     let plain = |text: &str| text.as_bytes().to_vec();
     let cases = [
         ("empty", plain("")),
         ("white space", plain("  \n")),
         ("cut off", plain("{\"to\":\"+371")),
-        ("text behind", plain("{} x")),
+        ("text after the object", plain("{} x")),
         ("a trailing comma", plain("{\"to\":1,}")),
         ("single quotes", plain("{'to':1}")),
         ("a comment", plain("{/* */}")),
@@ -42,11 +42,11 @@ fn what_is_no_json_is_refused() {
         ("1e400", with_field(r#""expireIn":1e400"#)),
         ("a leading zero", with_field(r#""expireIn":0360"#)),
     ];
-    all_refused(&cases.map(|(case, body)| (case, body, "not valid JSON")));
+    assert_all_refused(&cases.map(|(case, body)| (case, body, "not valid JSON")));
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn json_that_is_not_an_object_is_refused() {
     let cases = [
         ("null", "null", "is null; give a JSON object"),
         ("a list", "[{}]", "is a list; give a JSON object"),
@@ -54,7 +54,7 @@ fn what_is_no_object_is_refused() {
         ("a number", "5", "is a number; give a JSON object"),
         ("a boolean", "true", "is a boolean; give a JSON object"),
     ];
-    all_refused(&cases.map(|(case, body, fragment)| (case, body.into(), fragment)));
+    assert_all_refused(&cases.map(|(case, body, fragment)| (case, body.into(), fragment)));
 }
 
 #[test]
@@ -71,11 +71,11 @@ fn deep_nesting_is_refused() {
         ),
         ("in a field", with_field(&field)),
     ];
-    all_refused(&cases.map(|(case, body)| (case, body, "recursion limit")));
+    assert_all_refused(&cases.map(|(case, body)| (case, body, "recursion limit")));
 }
 
 #[test]
-fn a_key_that_stands_twice_is_refused() {
+fn a_duplicate_key_is_refused() {
     let cases = [
         ("a field", r#""to":"+37120000002""#, "'to' stands twice"),
         ("escaped once", r#""t\u006f":"1""#, "'to' stands twice"),
@@ -88,11 +88,11 @@ fn a_key_that_stands_twice_is_refused() {
         ("deeper", r#""a":{"b":1,"b":2}"#, "'b' stands twice"),
         ("in a list", r#""a":[{"b":1,"b":2}]"#, "'b' stands twice"),
     ];
-    all_refused(&cases.map(|(case, field, fragment)| (case, with_field(field), fragment)));
+    assert_all_refused(&cases.map(|(case, field, fragment)| (case, with_field(field), fragment)));
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn invalid_utf8_is_refused() {
     let cases: [(&str, &[u8]); 5] = [
         ("a stray byte", b"\xff"),
         ("a cut sequence", b"\xe2\x82"),
@@ -104,10 +104,10 @@ fn bytes_that_are_no_text_are_refused() {
         let start = b"{\"to\":\"+37120000001\",\"from\":\"Acme\",\"message\":\"";
         [&start[..], bytes, b"\"}"].concat()
     };
-    all_refused(&cases.map(|(case, bytes)| (case, body(bytes), "not valid JSON")));
+    assert_all_refused(&cases.map(|(case, bytes)| (case, body(bytes), "not valid JSON")));
 }
 
-fn refused(service: &Service, case: &str, body: &[u8], fragment: &str) {
+fn assert_refused(service: &Service, case: &str, body: &[u8], fragment: &str) {
     let headers = [("Content-Type", "application/json")];
     let response = service.call_with(&service.token, "POST", "/sms", &headers, body);
     assert_eq!(response.status, 400, "{case}: {}", response.text());
@@ -120,7 +120,7 @@ fn refused(service: &Service, case: &str, body: &[u8], fragment: &str) {
 }
 
 #[test]
-fn numbers_beyond_every_integer_are_values_like_others() {
+fn numbers_out_of_range_are_refused() {
     let service = Service::start(Backend::Sqlite);
     let cases = [
         (
@@ -144,7 +144,7 @@ fn numbers_beyond_every_integer_are_values_like_others() {
         ("a tiny fraction", "\"expireIn\":1e-400", "expireIn"),
     ];
     for (case, field, fragment) in cases {
-        refused(&service, case, &with_field(field), fragment);
+        assert_refused(&service, case, &with_field(field), fragment);
     }
     assert_eq!(service.stored(), 0);
 }
@@ -178,7 +178,7 @@ fn a_body_beyond_the_limit_is_answered_and_not_cut_off() {
 }
 
 #[test]
-fn many_small_fields_cost_no_more_than_their_bytes() {
+fn many_small_fields_are_accepted() {
     let service = Service::start(Backend::Sqlite);
     let fields: Vec<String> = (0..60_000).map(|n| format!("\"k{n}\":[]")).collect();
     let fields = fields.join(",");

@@ -1,4 +1,4 @@
-//! The command line beside a running service, and the configuration.
+//! The command line next to a running service, and the configuration.
 
 use std::process::Output;
 
@@ -22,8 +22,8 @@ fn keys(value: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Takes a value out that a test cannot know.
-fn take(value: &mut Value, key: &str) -> Value {
+/// Removes a value that a test cannot predict, and returns it.
+fn remove(value: &mut Value, key: &str) -> Value {
     value
         .as_object_mut()
         .expect("an object")
@@ -44,20 +44,20 @@ fn accounts(backend: Backend) {
         "12.5",
         "--json",
     ]);
-    let secret = take(&mut created, "callbackSecret");
+    let secret = remove(&mut created, "callbackSecret");
     assert!(
         secret
             .as_str()
             .is_some_and(|secret| secret.starts_with("whsec_") && secret.len() == 38),
         "{secret}"
     );
-    let at: jiff::Timestamp = take(&mut created, "created")
+    let at: jiff::Timestamp = remove(&mut created, "created")
         .as_str()
         .expect("a time")
         .parse()
         .expect("RFC 3339");
     assert!(at <= super::service::in_seconds(1), "{at}");
-    let id = take(&mut created, "id");
+    let id = remove(&mut created, "id");
     assert!(id.is_u64(), "{id}");
     assert_eq!(
         created,
@@ -146,7 +146,7 @@ fn tokens(backend: Backend) {
     assert_eq!(listed.len(), 1);
     assert!(!list.to_string().contains(secret), "a token is shown once");
     for time in ["created", "expires"] {
-        take(&mut listed[0], time)
+        remove(&mut listed[0], time)
             .as_str()
             .expect("a time")
             .parse::<jiff::Timestamp>()
@@ -178,7 +178,7 @@ fn tokens(backend: Backend) {
 on_both_backends!(accounts, tokens);
 
 #[test]
-fn what_cannot_be_done_says_why_and_what_to_do() {
+fn a_failing_command_says_why_and_what_to_do() {
     let service = Service::start(Backend::Sqlite);
     let create = "token create --account main";
     let cases = [
@@ -239,7 +239,7 @@ fn a_configuration_is_checked_before_anything_starts() {
         ),
         ("an unknown key", "[server]\nport = 1\n", "port"),
         (
-            "a wrong kind",
+            "a wrong type",
             "[limits]\nin_flight = 'many'\n",
             "in_flight",
         ),
@@ -255,13 +255,13 @@ fn a_configuration_is_checked_before_anything_starts() {
             "database.url",
         ),
         (
-            "no network",
+            "not a network",
             "[auth]\ntrusted_proxies = ['proxy']\n",
             "trusted_proxies",
         ),
     ];
     for (case, toml, fragment) in cases {
-        let folder = testkit::TempDir::create("config").expect("a temporary folder");
+        let folder = testkit::temp_dir("config").expect("a temporary folder");
         let file = folder.path().join("bad.toml");
         std::fs::write(&file, toml).expect("written");
         for command in [
@@ -290,7 +290,7 @@ fn a_configuration_is_checked_before_anything_starts() {
 fn a_port_in_use_says_what_to_do() {
     let service = Service::start(Backend::Sqlite);
     let address = service.server.addr().to_string();
-    let folder = testkit::TempDir::create("second").expect("a temporary folder");
+    let folder = testkit::temp_dir("second").expect("a temporary folder");
     let output = std::process::Command::new(binary())
         .args(["serve", "--listen", &address, "--data-dir"])
         .arg(folder.path().join("data"))

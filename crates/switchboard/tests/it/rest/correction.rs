@@ -1,4 +1,4 @@
-//! Number correction over the API. What is corrected to what is held against Google's answers in `numbering`.
+//! Number correction over the API. The tests of `numbering` compare the corrections themselves with Google's.
 
 use std::thread;
 
@@ -14,7 +14,7 @@ fn correct(service: &Service, items: &Value) -> Response {
 }
 
 #[test]
-fn each_item_is_answered_in_its_place() {
+fn answers_are_in_the_order_of_the_items() {
     let service = Service::start(Backend::Sqlite);
     let good = |number, kind, country, e164| json!({"Error": null, "Number": number, "NumberType": kind, "CountryIso": country, "Mobile": kind == "mobile", "NumberE164": e164});
     let cases = [
@@ -52,7 +52,7 @@ fn each_item_is_answered_in_its_place() {
         assert_eq!(
             get.body,
             response.body,
-            "GET with the array will do: {}",
+            "GET with a body works, too: {}",
             get.text()
         );
     }
@@ -60,7 +60,7 @@ fn each_item_is_answered_in_its_place() {
 }
 
 #[test]
-fn a_bad_item_spoils_only_itself() {
+fn a_bad_item_does_not_affect_the_others() {
     let service = Service::start(Backend::Sqlite);
     let items = json!([
         {"Number": "29100000", "CountryIso": "XX"},
@@ -100,9 +100,9 @@ fn a_bad_item_spoils_only_itself() {
     }
 }
 
-/// Ten thousand fit, one more does not; and while several such requests are worked on, others are answered.
+/// Ten thousand numbers are accepted, one more is not. Other requests are answered meanwhile.
 #[test]
-fn many_numbers_do_not_hold_up_others() {
+fn many_numbers_do_not_delay_other_requests() {
     let service = Service::start(Backend::Sqlite);
     let items = |count: usize| {
         let item = |number: usize| json!({"Number": format!("29{number:06}"), "CountryIso": "LV"});

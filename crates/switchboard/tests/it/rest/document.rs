@@ -24,15 +24,15 @@ fn the_document_equals_its_snapshot() {
     if env::var_os(UPDATE).is_some() {
         fs::write(Path::new(SNAPSHOT), &served).expect("the snapshot can be written");
     }
-    let kept = fs::read_to_string(SNAPSHOT).unwrap_or_default();
+    let committed = fs::read_to_string(SNAPSHOT).unwrap_or_default();
     assert!(
-        served == kept,
-        "the API changed and crates/web/openapi.json did not; if that is meant, rewrite it with\n  \
+        served == committed,
+        "the API changed and crates/web/openapi.json did not; if that is intended, update it with\n  \
          {UPDATE}=1 cargo test -p switchboard --test it the_document_equals_its_snapshot\n\
          and commit it. First difference: {:?}",
         served
             .lines()
-            .zip(kept.lines())
+            .zip(committed.lines())
             .find(|(new, old)| new != old)
     );
 }
@@ -169,8 +169,8 @@ fn the_page_needs_nothing_from_outside() {
 
     assert_eq!(service.raw("GET", "/docs/nothing.js", &[], b"").status, 404);
     let bare = service.raw("GET", "/docs", &[], b"");
-    let led = bare
+    let status = bare
         .header("location")
         .map_or(bare.status, |to| service.raw("GET", to, &[], b"").status);
-    assert_eq!(led, 200, "the address without a slash leads there too");
+    assert_eq!(status, 200, "the path without a slash works, too");
 }

@@ -1,4 +1,4 @@
-//! The very first start: what it prints works, once; and the dashboard behind its link.
+//! The first start: the commands and the one-time link that it prints, and the dashboard.
 
 use std::process::Command;
 
@@ -10,8 +10,8 @@ use testkit::http::Response;
 use super::service::{Service, in_seconds, wait_for};
 use crate::people::browser::Browser;
 
-/// Runs a printed line as a person would.
-fn paste(line: &str) -> Value {
+/// Runs a printed line in a shell.
+fn run_in_shell(line: &str) -> Value {
     let output = Command::new("sh")
         .args(["-c", line])
         .output()
@@ -52,11 +52,11 @@ fn the_printed_lines_work(backend: Backend) {
     let expires: Timestamp = expires.parse().expect("a time");
     let (soonest, latest) = (in_seconds(6 * 86_400), in_seconds(7 * 86_400 + 1));
     assert!(soonest < expires && expires < latest, "{expires}");
-    let answer = paste(send);
+    let answer = run_in_shell(send);
     let id = answer[0].as_str().expect("one ID");
     let read = read.replace("/ID", &format!("/{id}"));
     wait_for("the delivery", || {
-        let status = paste(&read);
+        let status = run_in_shell(&read);
         assert_eq!(status["id"].as_str(), Some(id));
         (status["state"] == "delivered").then_some(())
     });
@@ -70,11 +70,15 @@ fn the_printed_lines_work(backend: Backend) {
     for secret in ["sb_", "sign-in", "curl", "first start"] {
         assert!(!output.contains(secret), "{secret} again: {output}");
     }
-    assert_eq!(service.get("/token").status, 200, "the token lives on");
+    assert_eq!(
+        service.get("/token").status,
+        200,
+        "the token is still valid"
+    );
     assert_eq!(
         service.get(&format!("/sms/status/{id}")).status,
         200,
-        "and so does the message"
+        "the message is still stored"
     );
 }
 
@@ -88,8 +92,7 @@ fn link(service: &Service) -> String {
     )
 }
 
-/// Pages are for browsers: HTML that no other site can frame and that runs no script but the dashboard's own file, behind the
-/// sign-in.
+/// A page is HTML that no other site can frame. The only script is the dashboard's own, after sign-in.
 fn check_page(case: &str, page: &Response) {
     let html = page
         .header("content-type")
@@ -116,19 +119,22 @@ fn check_page(case: &str, page: &Response) {
     assert_eq!(page.header("cache-control"), Some("no-store"), "{case}");
 }
 
-/// Looking at the link does not use it up, signing in does.
+/// Opening the link does not use it up; signing in does.
 fn the_link_signs_in_once(backend: Backend) {
     let service = Service::start(backend);
     let link = link(&service);
     let mut browser = Browser::new(&service);
-    for look in ["first", "second"] {
+    for view in ["first", "second"] {
         let page = browser.get(&link);
-        check_page(look, &page);
+        check_page(view, &page);
         assert_eq!((page.status, browser.cookie("switchboard")), (200, None));
     }
-    let bare = service.raw("POST", &link, &[], b"");
-    check_page("not the form of this browser", &bare);
-    assert_eq!((bare.status, bare.header("set-cookie")), (403, None));
+    let without_form = service.raw("POST", &link, &[], b"");
+    check_page("not the form of this browser", &without_form);
+    assert_eq!(
+        (without_form.status, without_form.header("set-cookie")),
+        (403, None)
+    );
     let signed_in = browser.submit(&[]);
     assert_eq!(
         (signed_in.status, signed_in.header("location")),
@@ -161,7 +167,7 @@ fn signed_in(service: &Service) -> Browser<'_> {
     browser
 }
 
-/// With the session the dashboard opens, without it does not, and signing out ends it.
+/// The dashboard opens only with the session, and signing out ends it.
 fn the_session_opens_the_dashboard_until_it_ends(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = signed_in(&service);
@@ -184,10 +190,10 @@ fn the_session_opens_the_dashboard_until_it_ends(backend: Backend) {
         ("a wrong session", "switchboard=nonsense"),
         ("another name", "sb=x"),
     ] {
-        let away = dashboard(cookie);
-        let to = away.header("location");
+        let redirect = dashboard(cookie);
+        let to = redirect.header("location");
         assert_eq!(
-            (away.status, to),
+            (redirect.status, to),
             (303, Some("/dashboard/sign-in")),
             "{case}"
         );
@@ -210,7 +216,7 @@ fn the_session_opens_the_dashboard_until_it_ends(backend: Backend) {
     assert_eq!(
         dashboard(&session).status,
         303,
-        "the session is over, whoever kept its cookie"
+        "the session has ended, even for its old cookie"
     );
 }
 
@@ -221,7 +227,7 @@ on_both_backends!(
 );
 
 #[test]
-fn the_session_is_no_token_and_a_token_no_session() {
+fn sessions_and_tokens_are_not_interchangeable() {
     let service = Service::start(Backend::Sqlite);
     let browser = signed_in(&service);
     let session = browser.cookie("switchboard").expect("a session");

@@ -6,8 +6,8 @@ use testkit::http::encode;
 use super::bad_http::{open, post};
 use super::service::{Service, message};
 
-/// A service that waits a second at most.
-fn impatient() -> Service {
+/// A service that waits at most a second for a request.
+fn start_with_short_timeouts() -> Service {
     Service::with(Backend::Sqlite, |server| {
         server
             .env("SWITCHBOARD_LIMITS__HEADER_SECONDS", "1")
@@ -27,9 +27,9 @@ enum Stop {
 const HALF_HEAD: &str = "POST /sms HTTP/1.1\r\nHost: x\r\nContent-";
 
 #[test]
-fn half_a_request_is_told_what_is_missing() {
+fn an_incomplete_request_is_told_what_is_missing() {
     use Stop::{End, Pause};
-    let service = impatient();
+    let service = start_with_short_timeouts();
     let head = HALF_HEAD.to_owned();
     let no_body = post(&service, "Content-Length: 100\r\n", "");
     let body = format!("{no_body}{{\"to\":");
@@ -65,8 +65,8 @@ fn half_a_request_is_told_what_is_missing() {
 }
 
 #[test]
-fn a_connection_that_pauses_between_requests_is_closed_in_order() {
-    let service = impatient();
+fn a_connection_that_pauses_between_requests_is_closed_cleanly() {
+    let service = start_with_short_timeouts();
     let headers = [("X-Service-Token", service.token.as_str())];
     let whole = encode(service.server.addr(), "GET", "/token", &headers, b"");
 
@@ -79,16 +79,16 @@ fn a_connection_that_pauses_between_requests_is_closed_in_order() {
     let mut ended = open(&service);
     ended.send(&whole).expect("a whole one");
     ended.finish_sending().expect("and no more");
-    let response = ended.read_response().expect("an answer all the same");
+    let response = ended.read_response().expect("an answer");
     assert_eq!(response.status, 200);
 
     let mut idle = open(&service);
     let sent = idle.read_to_close().expect("closed");
-    assert!(sent.is_empty(), "nothing was asked");
+    assert!(sent.is_empty(), "there was no request");
 }
 
 #[test]
-fn whoever_sends_much_still_gets_to_read_a_refusal() {
+fn the_sender_of_a_large_body_can_read_the_refusal() {
     let service = Service::start(Backend::Sqlite);
     let body = " ".repeat(8 << 20);
     let length = format!("Content-Length: {}\r\n", body.len());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use testkit::receiver::Receiver;
-use testkit::{Backend, PATIENCE};
+use testkit::{Backend, TEST_TIMEOUT};
 
 use super::service::{Service, message, wait_for};
 
@@ -15,7 +15,7 @@ fn look_up(service: &Service, number: &str, url: &str) -> u64 {
     ids[0].as_u64().expect("a number")
 }
 
-/// What was reported about a lookup, once it is.
+/// Waits for the result of a lookup.
 fn result(service: &Service, id: u64) -> Value {
     wait_for("the result", || {
         let status = service.get(&format!("/hlr/{id}")).json();
@@ -32,7 +32,7 @@ fn a_lookup_is_answered_and_reported(backend: Backend) {
     let expected = json!({"id": id.to_string(), "error": 0, "imsi": 247_017_129_100_000_u64, "country": "LV",
         "operatorId": lmt, "mcc": "247", "mnc": "01"});
     assert_eq!(result(&service, id), expected);
-    assert!(receiver.wait_for(1, PATIENCE));
+    assert!(receiver.wait_for(1, TEST_TIMEOUT));
     assert_eq!(receiver.received()[0].json(), expected);
     assert_eq!(service.balance(), "99.995");
 
@@ -50,27 +50,27 @@ fn a_lookup_is_answered_and_reported(backend: Backend) {
         (&json!(0), &json!("GB"))
     );
 
-    // An absent subscriber is an answer; none at all is given back.
+    // An absent subscriber is an answer and is charged. A lookup without an answer is refunded.
     for (number, error, left) in [
         ("+447700900043", 43, "99.985"),
         ("+447700900050", 50, "99.985"),
         ("+447700900040", 40, "99.98"),
     ] {
         let id = look_up(&service, number, &url);
-        let told = result(&service, id);
+        let reported = result(&service, id);
         assert_eq!(
-            (&told["error"], &told["id"]),
+            (&reported["error"], &reported["id"]),
             (&json!(error), &json!(id.to_string())),
-            "{told}"
+            "{reported}"
         );
-        assert_eq!(told.get("imsi"), None, "{told}");
+        assert_eq!(reported.get("imsi"), None, "{reported}");
         assert_eq!(service.balance(), left, "{number}");
     }
     assert!(service.server.cli(&["account", "check"]).status.success());
 }
 
 #[test]
-fn what_is_no_lookup_is_refused() {
+fn invalid_lookups_are_refused() {
     let service = Service::start(Backend::Sqlite);
     let url = "http://127.0.0.1:9/hlr";
     for (body, field) in [
@@ -114,7 +114,7 @@ fn what_is_no_lookup_is_refused() {
     assert_eq!(
         service.get(&format!("/sms/status/{id}")).status,
         404,
-        "a lookup is no message"
+        "a lookup is not a message"
     );
     assert_eq!(service.balance(), "99.995");
 }

@@ -20,7 +20,7 @@ fn send(service: &Service, token: &str, key: &str, body: &str) -> Response {
     )
 }
 
-/// The same key and body get the same answer; the key's other uses are told apart.
+/// The same key and body get the same answer; the same key with another body is refused.
 fn a_repeated_request_gets_the_first_answer(backend: Backend) {
     let mut service = Service::start(backend);
     let other = service.create_account("other");
@@ -46,8 +46,8 @@ fn a_repeated_request_gets_the_first_answer(backend: Backend) {
     for (case, changed) in [
         ("another text", sms().to_string()),
         ("one more space", format!("{body} ")),
-        ("what is no message", "{}".to_owned()),
-        ("what is no JSON", "{".to_owned()),
+        ("not a message", "{}".to_owned()),
+        ("not JSON", "{".to_owned()),
     ] {
         let response = send(&service, &service.token, "key-1", &changed);
         assert_eq!(response.status, 409, "{case}: {}", response.text());
@@ -78,7 +78,7 @@ fn a_repeated_request_gets_the_first_answer(backend: Backend) {
 }
 
 /// A request that was refused leaves its key free.
-fn a_refused_request_uses_no_key_up(backend: Backend) {
+fn a_refused_request_does_not_use_up_its_key(backend: Backend) {
     let service = Service::start(backend);
     let refused = send(&service, &service.token, "key-1", "{}");
     assert_eq!(refused.status, 400);
@@ -86,7 +86,7 @@ fn a_refused_request_uses_no_key_up(backend: Backend) {
     assert_eq!(accepted.status, 200, "{}", accepted.text());
 }
 
-/// Requests that race with one key are one message; with another body they lose.
+/// Concurrent requests with one key and body are one message; those with other bodies are refused.
 fn concurrent_requests_with_one_key_are_one_message(backend: Backend) {
     let service = Service::start(backend);
     let body = sms().to_string();
@@ -126,7 +126,7 @@ fn concurrent_requests_with_one_key_are_one_message(backend: Backend) {
 
 on_both_backends!(
     a_repeated_request_gets_the_first_answer,
-    a_refused_request_uses_no_key_up,
+    a_refused_request_does_not_use_up_its_key,
     concurrent_requests_with_one_key_are_one_message,
 );
 

@@ -1,4 +1,4 @@
-//! One account that uses up its share of what all accounts share does not keep another waiting.
+//! An account that uses up its share of a common resource does not delay other accounts.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -10,30 +10,30 @@ use testkit::{Backend, NameServer, Record};
 
 use super::service::{Service, sms_with, wait_for};
 
-/// More requests at once than the service has shared lookups and fetches for.
-const GREEDY: usize = 150;
+/// More concurrent requests than the service allows lookups and fetches for all accounts.
+const CONCURRENT_REQUESTS: usize = 150;
 
-/// What `look` finds while many requests of another account wait; `order` makes the body of each from its number.
-fn while_another_floods<T>(
+/// Runs `check` while another account floods the service. `make_body` makes the body of each request from its number.
+fn while_another_account_floods<T>(
     service: &Service,
     greedy: &str,
     path: &str,
-    order: impl Fn(u64) -> Value + Sync,
-    look: impl FnOnce() -> T,
+    make_body: impl Fn(u64) -> Value + Sync,
+    check: impl FnOnce() -> T,
 ) -> T {
     let (stop, number) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
-        for _ in 0..GREEDY {
+        for _ in 0..CONCURRENT_REQUESTS {
             scope.spawn(|| {
                 while !stop.load(Ordering::Acquire) {
-                    let body = order(number.fetch_add(1, Ordering::Relaxed)).to_string();
+                    let body = make_body(number.fetch_add(1, Ordering::Relaxed)).to_string();
                     service.call_as(greedy, "POST", path, body.as_bytes());
                 }
             });
         }
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check));
         stop.store(true, Ordering::Release);
-        found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -41,7 +41,7 @@ fn while_another_floods<T>(
 fn names_that_never_resolve_delay_no_other_account() {
     let names = NameServer::start(|name| match name {
         "inside.example" => Record::address([10, 0, 0, 1]),
-        _ => Record::Silence,
+        _ => Record::NoAnswer,
     })
     .expect("a name server");
     let service = Service::with(Backend::Sqlite, |server| {
@@ -51,19 +51,19 @@ fn names_that_never_resolve_delay_no_other_account() {
     let hanging = |number: u64| {
         sms_with(&json!({"dlrUrl": format!("http://{number}.hangs{number}.example/")}))
     };
-    while_another_floods(
+    while_another_account_floods(
         &service,
         &service.create_account("greedy"),
         "/sms",
         hanging,
         || {
             wait_for("the flood", || {
-                (names.asked_under(".example") >= 8).then_some(())
+                (names.query_count_under(".example") >= 8).then_some(())
             });
             // A name that is not looked up in time passes, so a refusal shows that it was looked up.
-            let order = sms_with(&json!({"dlrUrl": "http://inside.example/"}));
-            let refused = wait_for("a verdict", || {
-                let response = service.send(&order);
+            let request = sms_with(&json!({"dlrUrl": "http://inside.example/"}));
+            let refused = wait_for("the expected answer", || {
+                let response = service.send(&request);
                 (response.status == 400).then_some(response)
             });
             assert!(
@@ -83,7 +83,7 @@ fn images_on_hosts_that_hang_delay_no_other_account() {
     let good = Receiver::builder()
         .script(|_| Reply::answer(200, super::viber::gif(1)))
         .start();
-    let order = |image: String| {
+    let message = |image: String| {
         json!({
             "to": "+37120000001", "from": SENDER, "message": "Hello", "im": {"image": {"url": image}},
         })
@@ -100,11 +100,11 @@ fn images_on_hosts_that_hang_delay_no_other_account() {
     let greedy = service.create_account("greedy");
     approve(&service.token);
     approve(&greedy);
-    let hanging = |number: u64| order(silent.url(&format!("/{number}.png")));
-    while_another_floods(&service, &greedy, "/viber", hanging, || {
+    let hanging = |number: u64| message(silent.url(&format!("/{number}.png")));
+    while_another_account_floods(&service, &greedy, "/viber", hanging, || {
         wait_for("the flood", || (silent.count() >= 8).then_some(()));
-        let body = order(good.url("/x.gif")).to_string();
-        let response: Response = wait_for("a verdict", || {
+        let body = message(good.url("/x.gif")).to_string();
+        let response: Response = wait_for("the expected answer", || {
             let response = service.call_as(&service.token, "POST", "/viber", body.as_bytes());
             (response.status == 200).then_some(response)
         });

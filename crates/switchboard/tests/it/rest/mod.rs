@@ -1,7 +1,7 @@
-//! The program from outside: the real binary, its sockets and its command line, one file a subject.
+//! The program from outside: the real binary, its sockets and its command line, one file for each subject.
 //!
 //! A case that depends on the store takes a backend, and a macro makes two tests of it, called `sqlite::case` and
-//! `postgres::case`. Every test has a server and a database of its own.
+//! `postgres::case`. Every test has its own server and database.
 
 pub(crate) mod service;
 

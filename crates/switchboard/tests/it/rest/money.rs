@@ -1,11 +1,11 @@
-//! Prices, balances and the guards against spending too much, as callers meet them.
+//! Prices, balances and spending rules, as callers see them.
 
 use serde_json::{Value, json};
-use testkit::{Backend, TempDir};
+use testkit::{Backend, temp_dir};
 
 use super::service::{Service, message, sms_with, tomorrow, wait_for};
 
-/// A price list that is easy to reckon with.
+/// A price list with simple numbers.
 const LIST: &str = "\
 CountryName,CountryCode,Operator,Network,MCC,MNC,Rate
 Latvia,LV,LMT,LMT,247,01,0.05
@@ -23,9 +23,8 @@ fn start(backend: Backend) -> Service {
     service
 }
 
-/// Imports a list.
 fn import(service: &Service, list: &str, more: &[&str]) {
-    let folder = TempDir::create("rates").expect("a temporary folder");
+    let folder = temp_dir("rates").expect("a temporary folder");
     let file = folder.path().join("list.csv");
     std::fs::write(&file, list).expect("the list is written");
     let path = file.to_str().expect("UTF-8");
@@ -34,7 +33,7 @@ fn import(service: &Service, list: &str, more: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// Changes what the first account may spend; every request from then on keeps to it.
+/// Changes the spending rules of the first account.
 fn set(service: &Service, rules: &[&str]) {
     let output = service
         .server
@@ -42,7 +41,7 @@ fn set(service: &Service, rules: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
-fn ledger_is_balanced(service: &Service) {
+fn check_ledger(service: &Service) {
     let output = service.server.cli(&["account", "check"]);
     assert!(output.status.success(), "{output:?}");
 }
@@ -51,7 +50,7 @@ fn ledger_is_balanced(service: &Service) {
 fn a_message_costs_what_the_list_says(backend: Backend) {
     let service = start(backend);
     let mut spent = 0;
-    let mut shown = |cents: i64| {
+    let mut expect_spent = |cents: i64| {
         spent += cents;
         let left = 10_000 - spent;
         assert_eq!(
@@ -76,35 +75,35 @@ fn a_message_costs_what_the_list_says(backend: Backend) {
         (json!({"to": "29100000", "correctBy": "LV"}), 5),
     ] {
         service.accept(&sms_with(&fields));
-        shown(cents);
+        expect_spent(cents);
     }
-    // What no network took is given back; what a network reported is not.
+    // A message that no network took is refunded; one that a network reported as failed is not.
     for (number, cents) in [("+447700900030", 0), ("+447700900012", 100)] {
         let id = &service.accept(&sms_with(&json!({ "to": number })))[0];
-        wait_for("its end", || {
+        wait_for("the final state", || {
             let status = service.get(&format!("/sms/status/{id}")).json();
             (status["status"] == 2).then_some(())
         });
-        shown(cents);
+        expect_spent(cents);
     }
     let id = &service.accept(&sms_with(&json!({ "scheduled": tomorrow() })))[0];
-    shown(10);
+    expect_spent(10);
     assert_eq!(service.delete(&format!("/sms/{id}")).status, 200);
-    shown(-10);
-    ledger_is_balanced(&service);
+    expect_spent(-10);
+    check_ledger(&service);
 }
 
-fn what_the_balance_does_not_cover_is_refused(backend: Backend) {
+fn messages_beyond_the_balance_are_refused(backend: Backend) {
     let service = start(backend);
     service.server.cli(&["account", "credit", "main", "-99.85"]);
     let before = service.stored();
-    let dear = sms_with(&json!({"to": ["+37120000001", "+37120000002"]}));
-    let response = service.send(&dear);
+    let expensive = sms_with(&json!({"to": ["+37120000001", "+37120000002"]}));
+    let response = service.send(&expensive);
     assert_eq!(response.status, 403, "{}", response.text());
-    let told = message(&response);
+    let text = message(&response);
     assert!(
-        told.contains("costs 0.20 EUR") && told.contains("can spend 0.15 EUR"),
-        "{told}"
+        text.contains("costs 0.20 EUR") && text.contains("can spend 0.15 EUR"),
+        "{text}"
     );
     assert_eq!(
         (service.balance().as_str(), service.stored()),
@@ -112,7 +111,7 @@ fn what_the_balance_does_not_cover_is_refused(backend: Backend) {
     );
 
     let key = [("Idempotency-Key", "pay-later")];
-    let body = dear.to_string();
+    let body = expensive.to_string();
     let repeat = || service.call_with(&service.token, "POST", "/sms", &key, body.as_bytes());
     assert_eq!(repeat().status, 403);
     service.server.cli(&["account", "credit", "main", "0.05"]);
@@ -120,7 +119,7 @@ fn what_the_balance_does_not_cover_is_refused(backend: Backend) {
     assert_eq!(
         paid.status,
         200,
-        "the key of what was refused is free: {}",
+        "a refused request does not use up its key: {}",
         paid.text()
     );
     assert_eq!(repeat().body, paid.body);
@@ -129,19 +128,19 @@ fn what_the_balance_does_not_cover_is_refused(backend: Backend) {
     service.accept(&sms_with(&json!({})));
     assert_eq!(service.send(&sms_with(&json!({}))).status, 403);
     assert_eq!(service.balance(), "-0.10");
-    ledger_is_balanced(&service);
+    check_ledger(&service);
 }
 
-/// Guards are off until they are set, and say what they stopped.
-fn spending_guards_say_what_they_stop(backend: Backend) {
+/// Rules are off until they are set, and say what they refuse.
+fn spending_rules_say_what_they_refuse(backend: Backend) {
     let service = start(backend);
     let send = |fields: Value| service.send(&sms_with(&fields));
     let refused = |fields: Value, words: &[&str]| {
         let response = wait_for("the rule", || {
             Some(send(fields.clone())).filter(|r| r.status == 403)
         });
-        let told = message(&response);
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+        let text = message(&response);
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
     };
     set(&service, &["countries=LV,EE"]);
     refused(
@@ -167,7 +166,7 @@ fn spending_guards_say_what_they_stop(backend: Backend) {
         json!({"to": "+37120000005"}),
         &["+37120000005", "at most 2 messages"],
     );
-    // Room for one message to Latvia, whatever was sent before a rule was seen.
+    // Enough for one message to Latvia, no matter how many were sent before a rule took effect.
     let spent = 100.0 - service.balance().parse::<f64>().expect("a number");
     let cap = format!("daily_cap={:.2}", spent + 0.15);
     set(&service, &["per_recipient_hour=off", &cap]);
@@ -178,11 +177,11 @@ fn spending_guards_say_what_they_stop(backend: Backend) {
     );
     set(&service, &["daily_cap=off"]);
     assert_eq!(send(json!({"to": "+447700900000"})).status, 200);
-    ledger_is_balanced(&service);
+    check_ledger(&service);
 }
 
 #[test]
-fn a_cost_is_told_without_sending() {
+fn a_cost_is_calculated_without_sending() {
     let service = start(Backend::Sqlite);
     let cost = |fields: Value| {
         let body = sms_with(&fields).to_string();
@@ -200,8 +199,8 @@ fn a_cost_is_told_without_sending() {
     let to = json!(["+37129100000", "+37167000000", "+447700900000"]);
     let response = cost(json!({"to": to, "message": "ы".repeat(80)}));
     assert_eq!(response.json(), expected);
-    let pretended = cost(json!({"testMode": "1"})).json();
-    assert_eq!(pretended[0]["totalPrice"], "0.00", "{pretended}");
+    let test_mode = cost(json!({"testMode": "1"})).json();
+    assert_eq!(test_mode[0]["totalPrice"], "0.00", "{test_mode}");
     for (fields, words) in [
         (json!({"to": "+881612345678"}), "no country) has no price"),
         (json!({"to": "+4915112345678"}), "Germany) has no price"),
@@ -252,7 +251,7 @@ fn callers_whose_messages_are_stored_are_not_refused() {
     assert_eq!(left["balance"], "50.00");
     execute("ALTER TABLE recipient_sent_away RENAME TO recipient_sent");
     assert_eq!(send(&limited), 200);
-    ledger_is_balanced(&service);
+    check_ledger(&service);
 }
 
 /// `retention.ledger_days`, as an operator sees it.
@@ -272,7 +271,7 @@ fn old_charges_are_folded_and_the_balance_stays(backend: Backend) {
     };
     assert_eq!(ledger(&service).len(), 1 + SENT);
     let before = service.balance();
-    make_older(&service);
+    age_ledger(&service);
     service.server.restart();
     let folded = wait_for("the ledger is folded", || {
         Some(ledger(&service)).filter(|entries| entries.len() == 3)
@@ -284,21 +283,23 @@ fn old_charges_are_folded_and_the_balance_stays(backend: Backend) {
     assert_eq!(
         messages,
         [1, 5, 0],
-        "the newest entry, the day, the first credit"
+        "the newest entry, the folded day, the first credit"
     );
     assert_eq!(service.balance(), before);
-    ledger_is_balanced(&service);
+    check_ledger(&service);
 }
 
-/// Moves the whole ledger to one day that is long over.
-fn make_older(service: &Service) {
-    const OLDER: &str = "UPDATE ledger SET at_us = 1700000000000000 + id";
+/// Moves the whole ledger to one day in the past.
+fn age_ledger(service: &Service) {
+    const AGE_LEDGER: &str = "UPDATE ledger SET at_us = 1700000000000000 + id";
     if let Some(database) = service.server.database() {
-        database.execute_blocking(OLDER).expect("a valid statement");
+        database
+            .execute_blocking(AGE_LEDGER)
+            .expect("a valid statement");
     } else {
         let file = service.server.data_dir().join("switchboard.db");
         let file = rusqlite::Connection::open(file).expect("the file opens");
-        file.execute_batch(OLDER).expect("a valid statement");
+        file.execute_batch(AGE_LEDGER).expect("a valid statement");
     }
 }
 
@@ -320,7 +321,7 @@ fn an_account_may_have_prices_of_its_own() {
             .expect("a price")
             .to_owned()
     };
-    wait_for("the own price", || {
+    wait_for("the account's own price", || {
         Some(rate(&other)).filter(|rate| rate == "0.01")
     });
     assert_eq!(rate(&service.token), "0.10");
@@ -332,7 +333,7 @@ fn an_account_may_have_prices_of_its_own() {
 
 super::on_both_backends!(
     a_message_costs_what_the_list_says,
-    what_the_balance_does_not_cover_is_refused,
-    spending_guards_say_what_they_stop,
+    messages_beyond_the_balance_are_refused,
+    spending_rules_say_what_they_refuse,
     old_charges_are_folded_and_the_balance_stays,
 );

@@ -1,4 +1,4 @@
-//! Requests with random damage, the same in every run: each is answered, none by a failure of the service.
+//! Randomly damaged requests, the same in every run. Each is answered, and none with a 5xx status.
 
 use testkit::Backend;
 use testkit::http::{Connection, encode};
@@ -6,8 +6,8 @@ use testkit::http::{Connection, encode};
 use super::service::{Service, check, sms_with, tomorrow};
 use serde_json::json;
 
-/// What damage tends to bring out: the ends of things, and what parsers treat specially.
-const SPLINTERS: &[&[u8]] = &[
+/// Byte sequences that parsers treat specially.
+const FRAGMENTS: &[&[u8]] = &[
     b"\"",
     b"\\",
     b"{",
@@ -33,7 +33,7 @@ const SPLINTERS: &[&[u8]] = &[
     b"\"to\":",
     b"2",
 ];
-const HEAD_SPLINTERS: &[&[u8]] = &[
+const HEAD_FRAGMENTS: &[&[u8]] = &[
     b"\r\n",
     b"\r",
     b"\n",
@@ -55,30 +55,30 @@ const HEAD_SPLINTERS: &[&[u8]] = &[
     b"HTTP/1.0",
 ];
 
-/// A small generator of its own: damage must not change with a library's version.
-struct Dice(u64);
+/// A small random number generator, so that the damage does not change with the version of a library.
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// A number below `end`.
-    fn roll(&mut self, end: usize) -> usize {
+    fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         usize::try_from(self.0 >> 33).expect("31 bits") % end.max(1)
     }
 
-    fn damage(&mut self, bytes: &mut Vec<u8>, splinters: &[&[u8]]) {
-        for _ in 0..=self.roll(3) {
-            let at = self.roll(bytes.len());
-            let upto = (at + 1 + self.roll(8)).min(bytes.len());
-            let splinter = splinters[self.roll(splinters.len())];
-            match self.roll(6) {
+    fn damage(&mut self, bytes: &mut Vec<u8>, fragments: &[&[u8]]) {
+        for _ in 0..=self.below(3) {
+            let at = self.below(bytes.len());
+            let upto = (at + 1 + self.below(8)).min(bytes.len());
+            let fragment = fragments[self.below(fragments.len())];
+            match self.below(6) {
                 0 => bytes.truncate(at + 1),
                 1 => drop(bytes.drain(at..upto)),
-                2 => bytes[at] ^= 1 << self.roll(8),
+                2 => bytes[at] ^= 1 << self.below(8),
                 3 => bytes.extend_from_within(at..upto),
-                4 => drop(bytes.splice(at..upto, splinter.iter().copied())),
-                _ => drop(bytes.splice(at..at, splinter.iter().copied())),
+                4 => drop(bytes.splice(at..upto, fragment.iter().copied())),
+                _ => drop(bytes.splice(at..at, fragment.iter().copied())),
             }
             if bytes.is_empty() {
                 bytes.push(b'x');
@@ -97,10 +97,10 @@ fn full_body() -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// On both stores, since some of the damaged bodies are still good and are stored.
+/// On both stores, since some damaged bodies are still valid and are stored.
 fn damaged_bodies_are_answered(backend: Backend) {
     let service = Service::start(backend);
-    let mut dice = Dice(0x5eed_0001);
+    let mut rng = Rng(0x5eed_0001);
     let good = full_body();
     let headers = [
         ("X-Service-Token", service.token.as_str()),
@@ -110,7 +110,7 @@ fn damaged_bodies_are_answered(backend: Backend) {
     let (mut accepted, mut refused) = (0, 0);
     for round in 0..500 {
         let mut body = good.clone();
-        dice.damage(&mut body, SPLINTERS);
+        rng.damage(&mut body, FRAGMENTS);
         let case = format!("round {round}: {}", String::from_utf8_lossy(&body));
         let response = connection.request("POST", "/sms", &headers, &body);
         let response = response.unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -133,7 +133,7 @@ on_both_backends!(damaged_bodies_are_answered);
 #[test]
 fn damaged_requests_are_answered() {
     let service = Service::start(Backend::Sqlite);
-    let mut dice = Dice(0x5eed_0002);
+    let mut rng = Rng(0x5eed_0002);
     let body = full_body();
     let headers = [
         ("X-Service-Token", service.token.as_str()),
@@ -142,7 +142,7 @@ fn damaged_requests_are_answered() {
     for round in 0..300 {
         let mut head = encode(service.server.addr(), "POST", "/sms?x=y", &headers, &body);
         head.truncate(head.len() - body.len());
-        dice.damage(&mut head, HEAD_SPLINTERS);
+        rng.damage(&mut head, HEAD_FRAGMENTS);
         let request = [&head[..], &body].concat();
         let case = format!("round {round}: {}", String::from_utf8_lossy(&request));
         let mut connection = Connection::open(service.server.addr()).expect("the server accepts");

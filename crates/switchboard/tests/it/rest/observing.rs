@@ -4,13 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
 
 use testkit::http;
-use testkit::{Backend, Process, TempDir};
+use testkit::{Backend, Process, temp_dir};
 
 use super::service::{Service, binary, check, sms, sms_with};
 use serde_json::json;
 
-/// Alive, ready, and counting.
-fn health_and_metrics_are_there(backend: Backend) {
+fn health_and_metrics_are_served(backend: Backend) {
     let service = Service::start(backend);
     for (path, text) in [("/health/live", "alive\n"), ("/health/ready", "ready\n")] {
         let response = service.raw("GET", path, &[], b"");
@@ -59,7 +58,7 @@ fn health_and_metrics_are_there(backend: Backend) {
     }
 }
 
-on_both_backends!(health_and_metrics_are_there);
+on_both_backends!(health_and_metrics_are_served);
 
 /// A port that was free a moment ago.
 fn free_address() -> SocketAddr {
@@ -89,7 +88,7 @@ fn metrics_are_not_published_through_a_proxy_on_the_same_machine() {
 }
 
 #[test]
-fn a_token_opens_the_metrics_to_those_behind_a_proxy() {
+fn a_token_gives_access_to_the_metrics_behind_a_proxy() {
     const TOKEN: &str = "a-token-for-scrapers-0123456789";
     let behind_a_proxy = ("X-Forwarded-For", "203.0.113.7");
     let bearer = format!("Bearer {TOKEN}");
@@ -130,7 +129,7 @@ fn a_token_opens_the_metrics_to_those_behind_a_proxy() {
 }
 
 #[test]
-fn metrics_with_a_listener_of_their_own_are_only_there() {
+fn metrics_with_their_own_listener_are_served_only_there() {
     let private = free_address();
     let service = Service::with(Backend::Sqlite, |server| {
         server.env("SWITCHBOARD_METRICS__LISTEN", private.to_string())
@@ -156,13 +155,16 @@ fn metrics_with_a_listener_of_their_own_are_only_there() {
     ] {
         let response = status(path);
         check(path, &response);
-        assert_eq!(response.status, 404, "{path} is not for those who watch");
+        assert_eq!(
+            response.status, 404,
+            "{path} is not served on the metrics listener"
+        );
     }
 }
 
 #[test]
-fn a_service_that_others_reach_keeps_its_metrics_to_itself() {
-    let folder = TempDir::create("data").expect("a temporary folder");
+fn metrics_are_not_served_on_a_public_address() {
+    let folder = temp_dir("data").expect("a temporary folder");
     let mut command = Command::new(binary());
     command
         .args(["serve", "--listen", "0.0.0.0:0", "--data-dir"])

@@ -19,7 +19,7 @@ const PERMISSIONS: [&str; 7] = [
     "numbers:read",
 ];
 
-/// Method, path in the document, the permissions of which it needs one, and the status for whoever has it.
+/// Method, documented path, the permissions of which one is needed, and the status with that permission.
 const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("POST", "/sms", &["sms:send"], 200),
     ("GET", "/sms", &["sms:read"], 200),
@@ -134,7 +134,7 @@ fn the_inventory_is_complete() {
         .collect();
     assert_eq!(
         listed, documented,
-        "each documented operation stands in ROUTES and the other way round"
+        "ROUTES lists exactly the documented operations"
     );
 }
 
@@ -180,7 +180,7 @@ fn a_token_describes_itself() {
 }
 
 #[test]
-fn an_account_reaches_only_what_is_its_own() {
+fn an_account_reaches_only_its_own_data() {
     let service = Service::start(Backend::Sqlite);
     let other = service.create_account("other");
     service.accept(&sms_with(&json!({ "scheduled": tomorrow() })));

@@ -1,4 +1,4 @@
-//! Requests in a second, by account: REST, MCP and the dashboard.
+//! Rate limits of accounts: REST, MCP and the dashboard.
 
 use serde_json::Value;
 use testkit::Backend;
@@ -11,7 +11,7 @@ on_both_backends!(rest_answers_429_beyond_the_limit);
 
 const LIST: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"correct_phone_number","arguments":{"Number":"+37120000001","CountryIso":"LV"}}}"#;
-/// Requests that are sent at once, so that they come within a second on a slow machine too.
+/// Requests that are sent together, so that they arrive within a second on a slow machine, too.
 const AT_ONCE: usize = 20;
 
 fn limit(service: &Service, rate: u32) {
@@ -21,7 +21,7 @@ fn limit(service: &Service, rate: u32) {
     assert_eq!(set["requestsPerSecond"], Value::from(rate));
 }
 
-/// The same request many times at once, again and again until one is refused.
+/// Sends the same request many times at once, until one is refused.
 fn flood(
     service: &Service,
     method: &str,
@@ -32,7 +32,7 @@ fn flood(
     let addr = service.server.addr();
     let requests = encode(addr, method, path, headers, body).repeat(AT_ONCE);
     wait_for("a request is refused", || {
-        let mut connection = Connection::open(addr).expect("the service takes connections");
+        let mut connection = Connection::open(addr).expect("the service accepts connections");
         connection.send(&requests).expect("sent");
         (0..AT_ONCE)
             .map(|_| connection.read_response().expect("an answer"))
@@ -40,7 +40,7 @@ fn flood(
     })
 }
 
-/// What every refusal says.
+/// Checks the headers of a refusal.
 fn check_refusal(response: &Response, rate: u32) {
     assert_eq!(response.header("retry-after"), Some("1"));
     let policy = format!("\"account\";q={rate};w=1");
@@ -60,7 +60,7 @@ fn rest_answers_429_beyond_the_limit(backend: Backend) {
     );
 
     limit(&service, 2);
-    let limited = wait_for("the limit is seen", || {
+    let limited = wait_for("the limit takes effect", || {
         let answer = service.get("/token");
         answer
             .header("ratelimit-policy")
@@ -113,11 +113,11 @@ fn mcp_answers_429_and_counts_a_tool_call_once() {
 }
 
 #[test]
-fn the_dashboard_answers_429_and_programs_keep_nobody_out() {
+fn the_dashboard_answers_429_and_programs_do_not_use_up_its_limit() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = joined(&service, "ann@example.com", &["--account", "main"]);
     limit(&service, 1);
-    // Programs use up their part, not that of people.
+    // Programs use up their own limit, not that of people.
     let token = [("X-Service-Token", service.token.as_str())];
     flood(&service, "GET", "/token", &token, b"");
     let page = browser.get("/dashboard");

@@ -1,4 +1,4 @@
-//! The price list, in both forms.
+//! The price list, in both formats.
 
 use serde_json::json;
 use testkit::Backend;
@@ -6,7 +6,7 @@ use testkit::Backend;
 use super::service::{Service, message};
 
 #[test]
-fn the_list_has_the_contracts_shape_in_both_forms() {
+fn the_list_follows_the_contract_in_both_formats() {
     let service = Service::start(Backend::Sqlite);
     let response = service.get("/rates/");
     assert_eq!(response.header("x-demonstration-prices"), Some("true"));

@@ -7,7 +7,7 @@ use super::service::{
     Service, in_seconds, message, sms, sms_with, tomorrow, utc, wait_for, with_offset,
 };
 
-/// The simulated network takes what is sent here and never reports it.
+/// The simulated network accepts messages to this number and never reports on them.
 const SILENT: &str = "+447700900002";
 
 fn schedule(service: &Service, seconds: i64, to: &str) -> String {
@@ -24,7 +24,7 @@ fn listed(service: &Service, query: &str) -> Vec<String> {
     records.iter().map(id).collect()
 }
 
-/// Ascending by time, then ID; in pages; the own account's only.
+/// Ascending by time, then ID; in pages; only for its own account.
 fn the_scheduled_list_is_ordered_and_private(backend: Backend) {
     let service = Service::start(backend);
     let other = service.create_account("other");
@@ -58,7 +58,7 @@ fn the_scheduled_list_is_ordered_and_private(backend: Backend) {
     );
 }
 
-/// The shape, field by field, while it waits.
+/// Field by field, while a message waits.
 fn records_have_the_shape_of_the_contract(backend: Backend) {
     let service = Service::start(backend);
     let at = in_seconds(3600);
@@ -86,7 +86,7 @@ fn records_have_the_shape_of_the_contract(backend: Backend) {
     assert_eq!(service.get(&format!("/sms/status/{long}")).json(), expected);
 }
 
-/// Once, by its owner, while it waits.
+/// Once, by its own account, while it waits.
 fn a_scheduled_message_can_be_cancelled(backend: Backend) {
     let service = Service::start(backend);
     let other = service.create_account("other");
@@ -97,7 +97,7 @@ fn a_scheduled_message_can_be_cancelled(backend: Backend) {
         ("reading another's", "GET", format!("/sms/status/{waiting}")),
         ("cancelling another's", "DELETE", format!("/sms/{waiting}")),
         (
-            "cancelling another's that is gone",
+            "cancelling another's that was sent",
             "DELETE",
             format!("/sms/{sent}"),
         ),
@@ -125,7 +125,7 @@ fn a_scheduled_message_can_be_cancelled(backend: Backend) {
     });
     assert_eq!(status, expected);
 
-    wait_for("the hand-over to the network", || {
+    wait_for("the message is sent", || {
         let status = service.get(&format!("/sms/status/{sent}")).json();
         (status["state"] == "sent").then_some(())
     });
@@ -150,7 +150,7 @@ on_both_backends!(
 );
 
 #[test]
-fn an_id_that_is_none_is_not_found() {
+fn an_invalid_id_is_not_found() {
     let service = Service::start(Backend::Sqlite);
     let ids = [
         "1",
@@ -180,7 +180,7 @@ fn an_id_that_is_none_is_not_found() {
 }
 
 #[test]
-fn what_the_list_does_not_understand_is_a_bad_request() {
+fn invalid_list_parameters_are_refused() {
     let service = Service::start(Backend::Sqlite);
     let cases = [
         ("nothing asked for", "/sms", "'scheduled'"),

@@ -49,7 +49,7 @@ fn networks_lead_to_operators() {
 }
 
 #[test]
-fn the_shapes_are_the_contracts() {
+fn answers_follow_the_contract() {
     let service = Service::start(Backend::Sqlite);
     let network = &list(&service, "/mccmnc/LV")[0];
     let operator = network["operatorId"].as_u64().expect("a number");
@@ -76,7 +76,7 @@ fn the_shapes_are_the_contracts() {
 }
 
 #[test]
-fn pages_are_a_hundred_and_end_empty() {
+fn pages_have_100_items_and_the_last_is_empty() {
     let service = Service::start(Backend::Sqlite);
     let first = service.get("/mccmnc/US");
     let total: usize = first
@@ -85,16 +85,16 @@ fn pages_are_a_hundred_and_end_empty() {
         .parse()
         .expect("a number");
     assert!(total > 200, "{total}");
-    let mut seen = Vec::new();
+    let mut items = Vec::new();
     for page in 1..=total.div_ceil(100) + 1 {
         let response = service.get(&format!("/mccmnc/US?Page={page}"));
         assert_eq!(response.header("x-total-count"), Some(&*total.to_string()));
         let page = response.json().as_array().expect("a list").clone();
         assert!(page.len() <= 100);
-        seen.extend(page);
+        items.extend(page);
     }
-    assert_eq!(seen.len(), total);
-    assert_eq!(list(&service, "/mccmnc/US?page=2"), seen[100..200]);
+    assert_eq!(items.len(), total);
+    assert_eq!(list(&service, "/mccmnc/US?page=2"), items[100..200]);
     assert_eq!(
         list(&service, "/mccmnc/US?Page=99999999999999999999"),
         [] as [Value; 0]
@@ -112,7 +112,8 @@ fn pages_are_a_hundred_and_end_empty() {
         )
     };
     assert!(
-        seen.windows(2)
+        items
+            .windows(2)
             .all(|pair| order(&pair[0]) < order(&pair[1])),
         "by MCC, MNC, operator"
     );
@@ -124,7 +125,7 @@ fn pages_are_a_hundred_and_end_empty() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn unknown_ids_and_countries_are_not_found() {
     let service = Service::start(Backend::Sqlite);
     for path in [
         "/operators/0",
@@ -143,7 +144,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn who_has_an_answer_is_told_so() {
+fn an_unchanged_answer_is_304() {
     let service = Service::start(Backend::Sqlite);
     for path in [
         "/operators/1",

@@ -1,4 +1,4 @@
-//! What never appears in a log, however much is logged.
+//! Secrets never appear in a log, not even at the highest level.
 
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -12,7 +12,7 @@ const NUMBER: &str = "37120000987";
 const PASSWORD: &str = "violet tram eleven";
 const URL_SECRET: &str = "hunter2";
 
-/// A session that touches every route, well and badly.
+/// Calls every route, with valid and with invalid requests.
 fn use_everything(service: &Service, wrong: &str) {
     let token = &service.token;
     let good = sms_with(&json!({
@@ -51,7 +51,7 @@ fn use_everything(service: &Service, wrong: &str) {
     assert_eq!(connection.read_response().expect("answered").status, 400);
 }
 
-/// Signs in by the link and by an invitation; the secrets of a session and of the invitation.
+/// Signs in by the link and by an invitation. Returns the secrets of the session and of the invitation.
 fn use_pages(service: &Service, link: &str) -> (String, String) {
     let mut browser = Browser::new(service);
     browser.get(&format!("/dashboard/sign-in/{link}"));
@@ -74,7 +74,7 @@ fn use_pages(service: &Service, link: &str) -> (String, String) {
     (session, invited.to_owned())
 }
 
-/// The whole session is logged at the highest level; the second start prints nothing else.
+/// Everything is logged at the highest level. After the restart, the output has nothing but the log.
 fn logs_hold_no_secret(backend: Backend) {
     let mut service = Service::with(backend, |server| {
         server
@@ -136,7 +136,6 @@ fn logs_hold_no_secret(backend: Backend) {
 
 on_both_backends!(logs_hold_no_secret);
 
-/// What is stored does not give a token away either.
 #[test]
 fn the_database_holds_no_token() {
     let mut service = Service::start(Backend::Sqlite);

@@ -1,4 +1,4 @@
-//! Security headers on every kind of answer; HSTS where it was asked over HTTPS.
+//! Security headers on every kind of answer, and HSTS for requests over HTTPS.
 
 use testkit::Backend;
 use testkit::chrome::Chrome;
@@ -24,7 +24,7 @@ const PATHS: [&str; 14] = [
 ];
 
 #[test]
-fn every_answer_has_them() {
+fn every_answer_has_security_headers() {
     let service = Service::start(Backend::Sqlite);
     for path in PATHS {
         let response = service.raw("GET", path, &[], b"");
@@ -47,7 +47,7 @@ fn every_answer_has_them() {
 }
 
 #[test]
-fn what_came_to_a_trusted_proxy_over_https_stays_there() {
+fn hsts_is_sent_for_https_at_a_trusted_proxy() {
     let service = Service::with(Backend::Sqlite, |server| {
         server.env("SWITCHBOARD_AUTH__TRUSTED_PROXIES", "['127.0.0.1/32']")
     });
@@ -57,18 +57,18 @@ fn what_came_to_a_trusted_proxy_over_https_stays_there() {
         let hsts = response.header("strict-transport-security");
         assert_eq!(hsts, expected, "{proto}");
     }
-    let anybody = Service::start(Backend::Sqlite);
+    let without_proxy = Service::start(Backend::Sqlite);
     let claimed = [("X-Forwarded-Proto", "https")];
-    let response = anybody.raw("GET", "/dashboard/sign-in", &claimed, b"");
+    let response = without_proxy.raw("GET", "/dashboard/sign-in", &claimed, b"");
     assert_eq!(response.header("strict-transport-security"), None);
 }
 
 #[tokio::test]
-async fn the_page_of_the_api_works_under_its_policy() {
+async fn the_api_page_works_under_its_policy() {
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = chrome.page().await;
     page.open(&service.server.url("/docs/")).await;
     page.wait_for("/numberCorrection").await;
-    page.assert_quiet();
+    page.assert_no_browser_errors();
 }

@@ -1,4 +1,4 @@
-//! Which senders may be registered, and how they are listed.
+//! Which sender IDs may be registered, and how they are listed.
 
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -89,7 +89,7 @@ fn a_sender_that_breaks_a_rule_is_refused() {
     assert_eq!(
         service.get("/senderId").json(),
         json!([]),
-        "nothing was kept"
+        "nothing was stored"
     );
     assert_eq!(service.stored(), 0, "nothing was sent");
 }

@@ -1,9 +1,9 @@
-//! Senders as callers and the reviewer meet them: registered, confirmed, reviewed, told about, and sent under.
+//! Sender IDs: registration, confirmation, review, notifications, and messages from them.
 
 use serde_json::{Value, json};
 use testkit::http::Response;
 use testkit::receiver::{Receiver, Reply};
-use testkit::{Backend, PATIENCE};
+use testkit::{Backend, TEST_TIMEOUT};
 
 use super::service::{Service, in_seconds, message, sms_with, wait_for, with_offset};
 
@@ -23,7 +23,7 @@ pub(super) fn register(service: &Service, body: &Value) -> Response {
     post(service, &service.token, "/senderId", body)
 }
 
-/// Registers what must be taken and returns its ID.
+/// Registers a sender ID that must be accepted, and returns its ID.
 pub(super) fn registered(service: &Service, body: &Value) -> u64 {
     let response = register(service, body);
     assert_eq!(response.status, 200, "{body}: {}", response.text());
@@ -63,7 +63,7 @@ fn inbox(service: &Service, number: &str) -> Vec<Value> {
     list.as_array().expect("a list").clone()
 }
 
-/// The PIN that the handset got with its newest message, once it got so many.
+/// Waits until the handset has this many messages, and returns the PIN in the newest.
 fn pin(service: &Service, count: usize) -> String {
     let received = wait_for("the PIN", || {
         Some(inbox(service, NUMBER)).filter(|list| list.len() == count)
@@ -83,22 +83,25 @@ fn other_than(pin: &str) -> &'static str {
     if pin == "11111" { "22222" } else { "11111" }
 }
 
-/// `sender ID`, which must work.
+/// Runs a `sender` command, which must succeed.
 fn review(service: &Service, step: &str, id: u64, more: &[&str]) -> Value {
     let id = id.to_string();
     let arguments = [&["sender", step, &id, "--json"], more].concat();
     service.server.cli_json(&arguments)
 }
 
-/// A receiver that says only that it received.
-fn watcher() -> Receiver {
+/// A receiver that answers 202.
+fn notification_receiver() -> Receiver {
     let script = |_: &testkit::receiver::Request<'_>| Reply::answer(202, "noted");
     Receiver::builder().script(script).start()
 }
 
-/// What was told so far, without the times, which must be times.
-fn told(receiver: &Receiver, count: usize) -> Vec<Value> {
-    assert!(receiver.wait_for(count, PATIENCE), "{count} notifications");
+/// Waits for this many notifications. Their timestamps are checked and removed.
+fn notifications(receiver: &Receiver, count: usize) -> Vec<Value> {
+    assert!(
+        receiver.wait_for(count, TEST_TIMEOUT),
+        "{count} notifications"
+    );
     let payload = |text: String| {
         let mut payload: Value = serde_json::from_str(&text).expect("JSON");
         let timestamp = payload["timestamp"].take();
@@ -110,16 +113,16 @@ fn told(receiver: &Receiver, count: usize) -> Vec<Value> {
     all.iter().map(|one| payload(one.text())).collect()
 }
 
-fn refused(response: &Response, status: u16, words: &str) {
+fn assert_refused(response: &Response, status: u16, words: &str) {
     assert_eq!(response.status, status, "{}", response.text());
-    let told = message(response);
-    assert!(told.contains(words), "no {words:?}: {told}");
+    let text = message(response);
+    assert!(text.contains(words), "no {words:?}: {text}");
 }
 
-/// From the registration to the approval, with everything that may go wrong on the way.
+/// From the registration to the approval, with every possible error on the way.
 fn a_number_is_confirmed_by_its_pin(backend: Backend) {
     let service = start(backend);
-    let receiver = watcher();
+    let receiver = notification_receiver();
     let body = with(number(), "notificationUrl", json!(receiver.url("/news")));
     let id = registered(&service, &body);
     let path = format!("/senderId/{id}");
@@ -135,34 +138,34 @@ fn a_number_is_confirmed_by_its_pin(backend: Backend) {
         "categoryDescription": null, "notificationUrl": receiver.url("/news"), "created": null,
     });
     assert_eq!(sender, expected);
-    refused(&register(&service, &body), 409, "less than a minute ago");
+    assert_refused(&register(&service, &body), 409, "less than a minute ago");
 
     let pin = pin(&service, 1);
-    refused(&confirm(&service, id, &json!("1234")), 400, "'code'");
-    refused(&confirm(&service, id, &json!([pin])), 400, "5 digits");
-    refused(&confirm(&service, id, &Value::Null), 400, "missing");
+    assert_refused(&confirm(&service, id, &json!("1234")), 400, "'code'");
+    assert_refused(&confirm(&service, id, &json!([pin])), 400, "5 digits");
+    assert_refused(&confirm(&service, id, &Value::Null), 400, "missing");
     let wrong = json!(other_than(&pin));
-    refused(&confirm(&service, id, &wrong), 400, "4 tries are left");
+    assert_refused(&confirm(&service, id, &wrong), 400, "4 tries are left");
     let other = service.create_account("other");
     let confirm_path = format!("/senderId/confirm/{id}");
     let right = json!({ "code": pin });
     let response = post(&service, &other, &confirm_path, &right);
-    refused(&response, 404, "no such sender");
+    assert_refused(&response, 404, "no such sender");
     assert_eq!(service.call_as(&other, "GET", &path, b"").status, 404);
-    refused(&confirm(&service, id + 1, &wrong), 404, "no such sender");
+    assert_refused(&confirm(&service, id + 1, &wrong), 404, "no such sender");
     assert_eq!(confirm(&service, 0, &wrong).status, 404);
 
     let as_number: u32 = pin.parse().expect("a number");
     let confirmed = confirm(&service, id, &json!(as_number));
     assert_eq!(confirmed.status, 200, "{}", confirmed.text());
     assert_eq!(confirmed.json(), json!({ "id": id, "status": "approved" }));
-    refused(&confirm(&service, id, &json!(pin)), 409, "approved");
-    refused(&register(&service, &body), 409, "which is approved");
+    assert_refused(&confirm(&service, id, &json!(pin)), 409, "approved");
+    assert_refused(&register(&service, &body), 409, "which is approved");
     let expected = json!({
         "id": id, "name": NUMBER, "type": "MSISDN", "status": "approved", "previousStatus": "awaiting_confirmation",
         "reason": null, "timestamp": null,
     });
-    assert_eq!(told(&receiver, 1), [expected]);
+    assert_eq!(notifications(&receiver, 1), [expected]);
     wait_for("the end of the notification", || {
         let waiting = service.server.cli_json(&["callbacks", "list", "--json"]);
         (waiting == json!([])).then_some(())
@@ -174,7 +177,7 @@ fn a_number_is_confirmed_by_its_pin(backend: Backend) {
     service.check_health();
 }
 
-/// Five guesses, then none; the reviewer may still decide.
+/// Five guesses are allowed. After that, the reviewer can still decide.
 fn guesses_are_used_up(backend: Backend) {
     let service = start(backend);
     let id = registered(&service, &number());
@@ -188,20 +191,20 @@ fn guesses_are_used_up(backend: Backend) {
         "no tries are",
     ] {
         let words = format!("{left} left");
-        refused(&confirm(&service, id, &wrong), 400, &words);
+        assert_refused(&confirm(&service, id, &wrong), 400, &words);
     }
     for code in [&json!(pin), &wrong] {
-        refused(&confirm(&service, id, code), 409, "Too many wrong");
+        assert_refused(&confirm(&service, id, code), 409, "Too many wrong");
     }
     assert_eq!(status(&service, id), "awaiting_confirmation");
     assert_eq!(review(&service, "reject", id, &[])["status"], "rejected");
-    refused(&confirm(&service, id, &json!(pin)), 409, "rejected");
+    assert_refused(&confirm(&service, id, &json!(pin)), 409, "rejected");
     let again = registered(&service, &number());
-    assert_ne!(again, id, "what is over does not count");
+    assert_ne!(again, id, "a rejected one does not count");
 }
 
 /// A PIN that cannot be sent leaves nothing to wait for.
-fn a_pin_that_cannot_be_sent_is_taken_back(backend: Backend) {
+fn a_pin_that_cannot_be_sent_is_discarded(backend: Backend) {
     let service = start(backend);
     service.accept(&sms_with(&json!({ "to": NUMBER })));
     let set = |rules: &[&str]| {
@@ -212,12 +215,12 @@ fn a_pin_that_cannot_be_sent_is_taken_back(backend: Backend) {
     };
     set(&["per_recipient_hour=1"]);
     service.accept(&sms_with(&json!({ "to": NUMBER })));
-    refused(&register(&service, &number()), 403, "at most 1 messages");
+    assert_refused(&register(&service, &number()), 403, "at most 1 messages");
     let id = service.get("/senderId").json()[0]["id"]
         .as_u64()
         .expect("an ID");
     let guess = confirm(&service, id, &json!("12345"));
-    refused(&guess, 409, "expired");
+    assert_refused(&guess, 409, "expired");
     set(&["per_recipient_hour=off"]);
     assert_eq!(
         registered(&service, &number()),
@@ -232,40 +235,40 @@ fn a_pin_that_cannot_be_sent_is_taken_back(backend: Backend) {
         (service.send(&sms_with(&json!({}))).status == 403).then_some(())
     });
     let another = with(number(), "name", json!("+37120000008"));
-    refused(&register(&service, &another), 403, "list of countries");
+    assert_refused(&register(&service, &another), 403, "list of countries");
     let list = service.get("/senderId").json();
-    assert_eq!(list.as_array().map(Vec::len), Some(1), "not kept: {list}");
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "not stored: {list}");
 }
 
-/// PINs are free, so there is an end to them.
+/// PINs are free of charge, so their number is limited.
 #[test]
-fn so_many_numbers_may_wait_for_a_pin() {
+fn the_numbers_that_wait_for_a_pin_are_limited() {
     let service = start(Backend::Sqlite);
-    let at = |place: u32| with(number(), "name", json!(format!("+3712{place:07}")));
-    for place in 0..50 {
-        registered(&service, &at(place));
+    let at = |index: u32| with(number(), "name", json!(format!("+3712{index:07}")));
+    for index in 0..50 {
+        registered(&service, &at(index));
     }
-    refused(&register(&service, &at(50)), 403, "50 numbers");
-    refused(&register(&service, &at(7)), 409, "less than a minute");
+    assert_refused(&register(&service, &at(50)), 403, "50 numbers");
+    assert_refused(&register(&service, &at(7)), 409, "less than a minute");
     review(&service, "reject", 1, &[]);
     registered(&service, &at(50));
 }
 
-/// A name that only an approval makes an originator.
-fn a_name_is_reviewed_and_sent_under(backend: Backend) {
+/// A name that can be used only once it is approved.
+fn a_name_is_reviewed_and_used(backend: Backend) {
     let service = start(backend);
-    let receiver = watcher();
+    let receiver = notification_receiver();
     let url = json!(receiver.url("/news"));
     let id = registered(
         &service,
         &with(name("A&B-Co #1!"), "notificationUrl", url.clone()),
     );
     assert_eq!(status(&service, id), "pending");
-    refused(&confirm(&service, id, &json!("12345")), 409, "pending");
-    refused(&register(&service, &name("A&B-Co #1!")), 409, "pending");
+    assert_refused(&confirm(&service, id, &json!("12345")), 409, "pending");
+    assert_refused(&register(&service, &name("A&B-Co #1!")), 409, "pending");
     let sms = sms_with(&json!({ "from": "A&B-Co #1!" }));
     let rule = "must be a valid MSISDN or an alphanumeric string of at most 11 characters";
-    refused(&service.send(&sms), 400, rule);
+    assert_refused(&service.send(&sms), 400, rule);
 
     let waiting = service.server.cli_json(&[
         "sender",
@@ -299,7 +302,7 @@ fn a_name_is_reviewed_and_sent_under(backend: Backend) {
         "{messages:?}"
     );
     let other = service.create_account("other");
-    refused(&post(&service, &other, "/sms", &sms), 400, rule);
+    assert_refused(&post(&service, &other, "/sms", &sms), 400, rule);
 
     let revoked = review(&service, "revoke", id, &["--reason", "misused"]);
     assert_eq!(
@@ -311,30 +314,30 @@ fn a_name_is_reviewed_and_sent_under(backend: Backend) {
     });
     let second = registered(&service, &with(name("Beta"), "notificationUrl", url));
     review(&service, "reject", second, &[]);
-    let news = |id: u64, name: &str, before: &str, now: &str, reason: Value| {
+    let notification = |id: u64, name: &str, before: &str, now: &str, reason: Value| {
         json!({
             "id": id, "name": name, "type": "AlphaNumeric", "status": now, "previousStatus": before, "reason": reason,
             "timestamp": null,
         })
     };
-    let mut told = told(&receiver, 3);
-    told.sort_by_key(|one| (one["id"].as_u64(), one["status"].to_string()));
+    let mut notifications = notifications(&receiver, 3);
+    notifications.sort_by_key(|one| (one["id"].as_u64(), one["status"].to_string()));
     let expected = [
-        news(
+        notification(
             id,
             "A&B-Co #1!",
             "pending",
             "approved",
             json!("seen the \"register\""),
         ),
-        news(id, "A&B-Co #1!", "approved", "revoked", json!("misused")),
-        news(second, "Beta", "pending", "rejected", Value::Null),
+        notification(id, "A&B-Co #1!", "approved", "revoked", json!("misused")),
+        notification(second, "Beta", "pending", "rejected", Value::Null),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(notifications, expected);
 }
 
-/// An account that is held to its approved senders.
-fn nothing_but_approved_senders_will_do(backend: Backend) {
+/// An account with `approved_senders_only`.
+fn only_approved_senders_are_accepted(backend: Backend) {
     let service = start(backend);
     let send = |from: &str| service.send(&sms_with(&json!({ "from": from })));
     assert_eq!(send("Acme").status, 200);
@@ -353,7 +356,7 @@ fn nothing_but_approved_senders_will_do(backend: Backend) {
     let response = wait_for("the rule", || {
         Some(send("Acme")).filter(|response| response.status != 200)
     });
-    refused(
+    assert_refused(
         &response,
         403,
         "'Acme' is none of this account's approved senders",
@@ -369,9 +372,9 @@ fn nothing_but_approved_senders_will_do(backend: Backend) {
     ] {
         assert_eq!(send(from).status, status, "{from}");
         let test = sms_with(&json!({ "from": from, "testMode": "1" }));
-        assert_eq!(service.send(&test).status, status, "{from}, pretended");
+        assert_eq!(service.send(&test).status, status, "{from}, in test mode");
         let cost = post(&service, &service.token, "/sms/cost", &test);
-        assert_eq!(cost.status, status, "{from}, asked for its cost");
+        assert_eq!(cost.status, status, "{from}, cost only");
     }
     assert_eq!(service.stored(), stored);
     for from in ["Beta", NUMBER, &NUMBER[1..]] {
@@ -386,7 +389,7 @@ fn nothing_but_approved_senders_will_do(backend: Backend) {
 super::on_both_backends!(
     a_number_is_confirmed_by_its_pin,
     guesses_are_used_up,
-    a_pin_that_cannot_be_sent_is_taken_back,
-    a_name_is_reviewed_and_sent_under,
-    nothing_but_approved_senders_will_do,
+    a_pin_that_cannot_be_sent_is_discarded,
+    a_name_is_reviewed_and_used,
+    only_approved_senders_are_accepted,
 );

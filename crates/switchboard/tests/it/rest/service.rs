@@ -1,20 +1,20 @@
-//! A running service and its first account, and what must hold of every answer.
+//! A running service with its first account, and the checks that hold for every answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use domain::clock::SystemClock;
 use domain::{Clock, Timestamp};
+use engine::clock::SystemClock;
 use jiff::SignedDuration;
 use jiff::tz::Offset;
 use serde_json::{Value, json};
 use testkit::http::{self, Response};
-use testkit::{Backend, PATIENCE, Server, ServerBuilder};
+use testkit::{Backend, Server, ServerBuilder, TEST_TIMEOUT};
 
-/// Names another program to test than the one that cargo built along with the tests, such as a release build. A path
-/// counts from the top of the repository.
+/// The path of another program to test, such as a release build, relative to the top of the repository. By default, it
+/// is the one that cargo built with the tests.
 const OTHER_BINARY: &str = "BINARY_UNDER_TEST";
 const POLL: Duration = Duration::from_millis(10);
 
@@ -28,14 +28,14 @@ pub(crate) fn binary() -> &'static Path {
     &BINARY
 }
 
-/// Looks again and again until there is something to see.
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + PATIENCE;
+/// Polls until there is a value.
+pub(crate) fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + TEST_TIMEOUT;
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(value) = poll() {
+            return value;
         }
-        assert!(Instant::now() < until, "{what} did not come about");
+        assert!(Instant::now() < until, "timed out waiting for: {what}");
         thread::sleep(POLL); // tidy: between two looks at a state that has a deadline
     }
 }
@@ -47,7 +47,7 @@ pub(crate) struct Service {
     pub(crate) token: String,
 }
 
-/// A token that the command line made.
+/// A token that was created on the command line.
 pub(crate) struct NewToken {
     pub(crate) id: String,
     pub(crate) token: String,
@@ -58,7 +58,7 @@ impl Service {
         Self::with(backend, |builder| builder)
     }
 
-    /// A service with settings of its own.
+    /// A service with other settings.
     pub(crate) fn with(
         backend: Backend,
         configure: impl FnOnce(ServerBuilder) -> ServerBuilder,
@@ -68,7 +68,7 @@ impl Service {
         Self { server, token }
     }
 
-    /// One request on a connection of its own, with nothing added.
+    /// Sends one request on its own connection, with nothing added.
     pub(crate) fn raw(
         &self,
         method: &str,
@@ -80,7 +80,7 @@ impl Service {
             .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// One request under a token; the answer keeps the rules of every answer.
+    /// Sends one request with a token, and checks the answer with [`check`].
     pub(crate) fn call_as(&self, token: &str, method: &str, path: &str, body: &[u8]) -> Response {
         self.call_with(token, method, path, &[], body)
     }
@@ -120,7 +120,7 @@ impl Service {
         self.call_as(&self.token, "POST", "/sms", body.to_string().as_bytes())
     }
 
-    /// Sends what must be accepted and returns its IDs.
+    /// Sends a message that must be accepted, and returns its IDs.
     pub(crate) fn accept(&self, body: &Value) -> Vec<String> {
         let response = self.send(body);
         assert_eq!(response.status, 200, "{body}: {}", response.text());
@@ -140,7 +140,7 @@ impl Service {
         token["balance"].as_str().expect("an amount").to_owned()
     }
 
-    /// How many messages the service says that it stored.
+    /// How many messages the service has stored, by its metrics.
     pub(crate) fn stored(&self) -> u64 {
         let metrics = self.raw("GET", "/metrics", &[], b"").text();
         let counted = metrics
@@ -152,7 +152,7 @@ impl Service {
             .sum()
     }
 
-    /// Creates an account with a balance of 50.00 and a token of every permission.
+    /// Creates an account with a balance of 50.00, and returns a token with every permission.
     pub(crate) fn create_account(&self, name: &str) -> String {
         let create = [
             "account",
@@ -170,10 +170,10 @@ impl Service {
     pub(crate) fn create_token(&self, account: &str, more: &[&str]) -> NewToken {
         let mut arguments = vec!["token", "create", "--account", account, "--json"];
         arguments.extend_from_slice(more);
-        let made = self.server.cli_json(&arguments);
+        let created = self.server.cli_json(&arguments);
         NewToken {
-            id: made["id"].to_string(),
-            token: made["token"].as_str().expect("a token").to_owned(),
+            id: created["id"].to_string(),
+            token: created["token"].as_str().expect("a token").to_owned(),
         }
     }
 
@@ -189,7 +189,7 @@ impl Service {
 /// The token that the first start prints, once all of its text is there.
 fn first_token(server: &Server) -> Option<String> {
     let output = server.output();
-    // Lines of the log may stand between any two of the welcome: only a line is whole.
+    // Log lines may appear between the lines of the welcome, so only single lines are matched.
     output.contains("Reference: ").then_some(())?;
     let token = output
         .lines()
@@ -198,7 +198,8 @@ fn first_token(server: &Server) -> Option<String> {
     token.map(str::to_owned)
 }
 
-/// What holds of every answer of the API: never cached, traceable, and an error is an object with one message.
+/// Checks what holds for every answer of the API: it is not cached, it is traceable, and an error is an object with one
+/// message.
 pub(crate) fn check(context: &str, response: &Response) {
     let shown = || format!("{context}: {} {}", response.status, response.text());
     assert_eq!(
@@ -268,13 +269,13 @@ pub(crate) fn sms_with(fields: &Value) -> Value {
     body
 }
 
-/// A time so many seconds from now, without a fraction.
+/// A time this many seconds from now, without a fraction.
 pub(crate) fn in_seconds(seconds: i64) -> Timestamp {
     let now = Timestamp::from_second(SystemClock.now().as_second()).expect("in range");
     now + SignedDuration::from_secs(seconds)
 }
 
-/// As a request writes a time, with the offset in hours.
+/// A time as in a request, with this offset in hours.
 pub(crate) fn with_offset(time: Timestamp, hours: i8) -> String {
     let zone = Offset::from_hours(hours)
         .expect("a real offset")
@@ -284,12 +285,12 @@ pub(crate) fn with_offset(time: Timestamp, hours: i8) -> String {
         .to_string()
 }
 
-/// As answers write a time.
+/// A time as in an answer.
 pub(crate) fn utc(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// A time well ahead, so that what is sent for it stays in the scheduled list.
+/// A time far enough ahead for a message to stay in the scheduled list.
 pub(crate) fn tomorrow() -> String {
     with_offset(in_seconds(24 * 3600), 0)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use testkit::{Backend, TempDir};
+use testkit::{Backend, temp_dir};
 
 use super::service::{Service, sms, wait_for};
 
@@ -23,7 +23,7 @@ fn files(folder: &Path, name: &str) -> Files {
 
 /// Makes a certificate for loopback that carries this serial number.
 fn make_certificate(folder: &Path, name: &str, serial: &str) -> Files {
-    let made = files(folder, name);
+    let created = files(folder, name);
     let mut command = Command::new("openssl");
     command
         .args([
@@ -46,11 +46,11 @@ fn make_certificate(folder: &Path, name: &str, serial: &str) -> Files {
             serial,
         ])
         .arg("-keyout")
-        .arg(&made.key)
+        .arg(&created.key)
         .arg("-out")
-        .arg(&made.cert);
+        .arg(&created.cert);
     run(&mut command);
-    made
+    created
 }
 
 fn run(command: &mut Command) -> String {
@@ -75,7 +75,7 @@ fn served_serial(service: &Service) -> String {
 
 #[test]
 fn https_is_served_and_a_renewed_certificate_picked_up() {
-    let folder = TempDir::create("tls").expect("a temporary folder");
+    let folder = temp_dir("tls").expect("a temporary folder");
     let first = make_certificate(folder.path(), "served", "0x1001");
     let renewed = make_certificate(folder.path(), "renewed", "0x1002");
     let service = Service::with(Backend::Sqlite, |server| {
@@ -122,9 +122,9 @@ fn https_is_served_and_a_renewed_certificate_picked_up() {
         "the printed command says https"
     );
 
-    // Halfway through a renewal the two files do not fit, and the old pair serves on.
+    // Halfway through a renewal the two files do not match, and the old pair stays in use.
     fs::copy(&renewed.cert, &first.cert).expect("copied");
-    wait_for("the half renewal to be noticed", || {
+    wait_for("the mismatch is noticed", || {
         service
             .server
             .output()
@@ -141,14 +141,19 @@ fn https_is_served_and_a_renewed_certificate_picked_up() {
 
 #[test]
 fn files_that_cannot_be_used_are_named_at_the_start() {
-    let folder = TempDir::create("tls").expect("a temporary folder");
+    let folder = temp_dir("tls").expect("a temporary folder");
     let one = make_certificate(folder.path(), "one", "1");
     let two = make_certificate(folder.path(), "two", "2");
     let none = files(folder.path(), "none");
     let cases = [
         ("no certificate", &none.cert, &one.key, "none.pem"),
         ("no key", &one.cert, &none.key, "none.key"),
-        ("another's key", &one.cert, &two.key, "do not go together"),
+        (
+            "the key of another",
+            &one.cert,
+            &two.key,
+            "do not go together",
+        ),
         ("a key for a certificate", &one.key, &one.key, "one.key"),
         ("a certificate for a key", &one.cert, &one.cert, "one.pem"),
     ];

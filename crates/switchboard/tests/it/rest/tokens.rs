@@ -18,7 +18,7 @@ fn wait_for_status(service: &Service, token: &str, status: u16) -> Response {
 }
 
 #[test]
-fn what_is_no_token_is_refused() {
+fn invalid_tokens_are_refused() {
     let service = Service::start(Backend::Sqlite);
     let good = service.token.clone();
     let mut mistyped = good.clone();
@@ -54,11 +54,10 @@ fn what_is_no_token_is_refused() {
         &[("Authorization", &format!("Bearer {good}"))],
         b"",
     );
-    assert_eq!(response.status, 401, "the header of the contract, no other");
+    assert_eq!(response.status, 401, "only the documented header counts");
 }
 
-/// The changes that the command line makes beside the server are seen without a restart.
-fn changes_are_seen_while_running(backend: Backend) {
+fn changes_take_effect_without_a_restart(backend: Backend) {
     let service = Service::start(backend);
     let kept = service.token.clone();
     let revoked = service.create_token("main", &[]);
@@ -76,7 +75,11 @@ fn changes_are_seen_while_running(backend: Backend) {
         "{}",
         response.text()
     );
-    assert_eq!(describe(&service, &kept).status, 200, "the others stay");
+    assert_eq!(
+        describe(&service, &kept).status,
+        200,
+        "other tokens stay valid"
+    );
 
     let other = service.create_account("other");
     assert_eq!(describe(&service, &other).status, 200);
@@ -103,7 +106,7 @@ fn changes_are_seen_while_running(backend: Backend) {
     assert_eq!(
         describe(&service, &kept).status,
         200,
-        "other accounts go on"
+        "other accounts are not affected"
     );
     assert!(
         service
@@ -123,7 +126,7 @@ fn changes_are_seen_while_running(backend: Backend) {
     );
 }
 
-on_both_backends!(changes_are_seen_while_running);
+on_both_backends!(changes_take_effect_without_a_restart);
 
 #[test]
 fn a_token_may_be_bound_to_addresses() {
@@ -252,7 +255,7 @@ fn wrong_tokens_are_slowed_by_address_and_right_ones_pass() {
     let slowed = answers
         .iter()
         .find(|answer| answer.status == 429)
-        .expect("many are not");
+        .expect("many are slowed down");
     let wait: u32 = slowed
         .header("retry-after")
         .expect("a header")
@@ -276,7 +279,7 @@ fn wrong_tokens_are_slowed_by_address_and_right_ones_pass() {
     assert_eq!(
         from("192.0.2.2", "sb_wrong").status,
         401,
-        "its neighbour is not slowed"
+        "another address is not slowed"
     );
 }
 

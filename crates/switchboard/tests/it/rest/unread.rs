@@ -6,10 +6,10 @@ use testkit::http::encode;
 use super::bad_http::open;
 use super::service::Service;
 
-/// More than arrives along with a head, less than is too much to read for nothing.
+/// More than arrives with the head, but not too much to be read and discarded.
 static BODY: [u8; 60 * 1024] = [b'x'; 60 * 1024];
 
-fn kept(service: &Service, case: &str, head: &str, body: &[u8], status: u16) {
+fn check_connection_is_kept(service: &Service, case: &str, head: &str, body: &[u8], status: u16) {
     let mut connection = open(service);
     connection.send(head.as_bytes()).expect(case);
     connection.send(body).expect(case);
@@ -33,7 +33,7 @@ fn a_refusal_leaves_the_connection_to_the_next_request() {
             service.server.addr()
         )
     };
-    let of_reader = format!("X-Service-Token: {}\r\n", reader.token);
+    let reader_token = format!("X-Service-Token: {}\r\n", reader.token);
     for (case, request, token, status) in [
         ("no token", "POST /sms", "", 401),
         (
@@ -42,23 +42,23 @@ fn a_refusal_leaves_the_connection_to_the_next_request() {
             "X-Service-Token: sb_x\r\n",
             401,
         ),
-        ("no permission", "POST /sms", of_reader.as_str(), 403),
+        ("no permission", "POST /sms", reader_token.as_str(), 403),
         ("no such address", "POST /nothing", "", 404),
         ("a wrong method", "PUT /sms", "", 405),
         ("no token for a tool", "POST /mcp", "", 401),
         ("a page", "GET /dashboard", "", 303),
     ] {
-        kept(&service, case, &head(request, token), &BODY, status);
+        check_connection_is_kept(&service, case, &head(request, token), &BODY, status);
     }
     let chunked = head("POST /sms", "").replace(
         &format!("Content-Length: {}", BODY.len()),
         "Transfer-Encoding: chunked",
     );
     let chunks = [b"f000\r\n", &BODY[..], b"\r\n0\r\n\r\n"].concat();
-    kept(&service, "in chunks", &chunked, &chunks, 401);
+    check_connection_is_kept(&service, "in chunks", &chunked, &chunks, 401);
 }
 
-/// What is too much to read for nothing, or does not come: the answer says that the connection ends.
+/// If the body is too large to be discarded or never arrives, the answer says that the connection closes.
 #[test]
 fn a_refusal_that_ends_the_connection_says_so() {
     let service = Service::start(Backend::Sqlite);
@@ -83,7 +83,7 @@ fn a_refusal_that_ends_the_connection_says_so() {
         ),
         ("never sent", vec![("Content-Length", "10")], b"x"),
         (
-            "waiting to be asked for it",
+            "waiting for 100-continue",
             vec![("Content-Length", "10"), ("Expect", "100-continue")],
             b"",
         ),

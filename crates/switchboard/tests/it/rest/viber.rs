@@ -1,15 +1,15 @@
-//! Viber messages from outside: senders, buttons, images, and that they were seen.
+//! Viber messages from outside: senders, buttons, images, and reports that they were seen.
 
 use serde_json::{Value, json};
 use testkit::http::Response;
 use testkit::receiver::{Receiver, Reply};
-use testkit::{Backend, PATIENCE};
+use testkit::{Backend, TEST_TIMEOUT};
 
 use super::service::{Service, ids, message, tomorrow, wait_for};
 
 const SENDER: &str = "Acme & Co";
 
-/// One pixel, with so many frames.
+/// A GIF of one pixel with this many frames.
 pub(super) fn gif(frames: usize) -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xFF\xFF\xFF".to_vec();
     for _ in 0..frames {
@@ -67,16 +67,16 @@ fn a_viber_message_is_delivered_and_seen(backend: Backend) {
     assert_eq!(response.status, 200, "{}", response.text());
     assert_eq!(response.header("x-service-amount-sent"), Some("1"));
     let id = ids(&response).remove(0);
-    assert!(receiver.wait_for(2, PATIENCE));
-    let mut told: Vec<String> = receiver
+    assert!(receiver.wait_for(2, TEST_TIMEOUT));
+    let mut reports: Vec<String> = receiver
         .received()
         .iter()
-        .map(testkit::receiver::Received::text)
+        .map(testkit::receiver::ReceivedRequest::text)
         .collect();
-    told.sort();
+    reports.sort();
     let report =
         |status| format!(r#"{{"id":"{id}","status":{status},"error":0,"mcc":"247","mnc":"02"}}"#);
-    assert_eq!(told, [report(1), report(3)]);
+    assert_eq!(reports, [report(1), report(3)]);
     assert_eq!(
         service.get(&format!("/sms/status/{id}")).json()["state"],
         "delivered"
@@ -91,15 +91,15 @@ fn a_viber_message_is_delivered_and_seen(backend: Backend) {
     assert_eq!(
         service.get("/sms?scheduled").json(),
         json!([]),
-        "the list is one of SMS"
+        "the list has only SMS"
     );
     let cancelled = service.delete(&format!("/sms/{}", ids(&later)[0]));
     assert_eq!(cancelled.status, 200, "{}", cancelled.text());
     assert_eq!(service.balance(), "99.988");
 
-    // Who blocked the sender is a code of the network, and stays charged.
+    // A recipient who blocked the sender is reported by the network, so the message stays charged.
     let failed = ids(&send(&service, &json!({"to": "+447700900071"}))).remove(0);
-    wait_for("its end", || {
+    wait_for("the final state", || {
         let status = service.get(&format!("/sms/status/{failed}")).json();
         (status["error"] == 71).then_some(())
     });
@@ -120,7 +120,7 @@ fn only_an_approved_sender_may_send() {
 }
 
 #[test]
-fn what_breaks_a_rule_is_refused() {
+fn invalid_messages_are_refused() {
     let service = start(Backend::Sqlite);
     let files = Receiver::builder().script(|request| match request.path {
         "/moving.gif" => Reply::answer(200, gif(2)),

@@ -1,29 +1,29 @@
-//! Carriers that speak SMPP, from outside: the real binary on one side, on the other an SMSC that is another's work.
+//! SMPP carriers, from outside: the real binary against an SMSC of another project.
 //!
-//! Where an SMSC has to do what no good one does, or only counts, the scripted one of `testkit` serves.
+//! Tests that need a misbehaving SMSC, or one that only counts, use the scripted SMSC of `testkit`.
 
-mod killed;
-mod late;
-mod mass;
+mod bulk;
+mod late_answers;
 mod octets;
 mod refused;
 mod reload;
+mod routes;
 mod shared;
+mod smsc_killed;
 mod stopping;
 mod variants;
-mod ways;
 
 use serde_json::{Value, json};
 use testkit::Backend;
-use testkit::node::{NodeSmsc, NodeSubmit};
+use testkit::nodejs_smsc::{NodeJsSmsc, NodeJsSubmit};
 use testkit::receiver::Receiver;
 
 use crate::rest::service::{Service, sms_with, wait_for};
 
-/// Never shown to anybody.
+/// Must never be shown.
 const PASSWORD: &str = "s3cret";
 
-/// A carrier in the configuration, with more settings of its own.
+/// The configuration of a carrier, with more settings.
 fn carrier(name: &str, address: impl std::fmt::Display, more: &str) -> String {
     format!(
         "[[carrier]]\nname = \"{name}\"\nkind = \"smpp\"\naddress = \"{address}\"\nsystem_id = \"acme\"\n\
@@ -31,7 +31,6 @@ fn carrier(name: &str, address: impl std::fmt::Display, more: &str) -> String {
     )
 }
 
-/// A service with this configuration.
 fn start(backend: Backend, config: impl Into<String>) -> Service {
     Service::with(backend, |builder| builder.config(config))
 }
@@ -43,8 +42,8 @@ fn send(service: &Service, receiver: &Receiver, fields: &Value) -> String {
     service.accept(&body).remove(0)
 }
 
-/// What an SMSC got, once there is so much. More would be seen as well.
-fn wait_for_submits(smsc: &NodeSmsc, count: usize) -> Vec<NodeSubmit> {
+/// Waits until an SMSC has got this many messages, and returns all that it got.
+fn wait_for_submits(smsc: &NodeJsSmsc, count: usize) -> Vec<NodeJsSubmit> {
     wait_for("the messages at the SMSC", || {
         Some(smsc.submits()).filter(|submits| submits.len() >= count)
     })

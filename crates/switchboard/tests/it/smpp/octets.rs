@@ -1,19 +1,19 @@
-//! What leaves, octet by octet, and what somebody else's implementation reads in it.
+//! The octets of sent messages, and how another implementation reads them.
 
 use serde_json::{Value, json};
 use testkit::Backend;
-use testkit::node::{NodeSmsc, NodeSubmit};
+use testkit::nodejs_smsc::{NodeJsSmsc, NodeJsSubmit};
 use testkit::receiver::Receiver;
 
 use super::{carrier, send, start, wait_for_submits};
-use crate::chain::reported;
+use crate::chain::wait_for_reported_states;
 
-/// What a part of a long text has room for in UTF-16.
+/// UTF-16 units that fit into one part of a long text.
 const UNITS: usize = 67;
 
-crate::rest::on_both_backends!(a_long_greek_text_leaves_in_three_parts_and_is_reported_once);
+crate::rest::on_both_backends!(a_long_greek_text_is_sent_in_three_parts_and_reported_once);
 
-/// Parts of a text that only fits three: the emoji would straddle the first two.
+/// The expected parts of a text. An emoji must not be split between the first two.
 fn greek_parts() -> [String; 3] {
     let verse = "Καλημέρα κόσμε, αυτό είναι ένα μήνυμα. ".repeat(4);
     let mut letters = verse.chars();
@@ -33,8 +33,8 @@ fn hex(octets: &[u8]) -> String {
     digits.concat()
 }
 
-fn a_long_greek_text_leaves_in_three_parts_and_is_reported_once(backend: Backend) {
-    let smsc = NodeSmsc::start(&[]);
+fn a_long_greek_text_is_sent_in_three_parts_and_reported_once(backend: Backend) {
+    let smsc = NodeJsSmsc::start(&[]);
     let service = start(backend, carrier("alpha", smsc.addr(), ""));
     let receiver = Receiver::start();
     let parts = greek_parts();
@@ -42,12 +42,12 @@ fn a_long_greek_text_leaves_in_three_parts_and_is_reported_once(backend: Backend
     let fields =
         json!({"message": message, "from": "Acme", "to": "+306900000001", "expireIn": 3600});
     let id = send(&service, &receiver, &fields);
-    assert_eq!(reported(&receiver, 1), [(id.clone(), 1, 0)]);
-    // A second report on it would come before that on a message sent now.
+    assert_eq!(wait_for_reported_states(&receiver, 1), [(id.clone(), 1, 0)]);
+    // A second report on it would come before the report on a message that is sent now.
     let other = send(&service, &receiver, &json!({}));
     let mut expected = vec![(id, 1, 0), (other, 1, 0)];
     expected.sort();
-    assert_eq!(reported(&receiver, 2), expected);
+    assert_eq!(wait_for_reported_states(&receiver, 2), expected);
 
     let submits = wait_for_submits(&smsc, 4);
     assert_eq!(submits.len(), 4, "three parts and the other: {submits:?}");
@@ -59,9 +59,9 @@ fn a_long_greek_text_leaves_in_three_parts_and_is_reported_once(backend: Backend
         assert_eq!(
             submit.text.as_deref(),
             Some(part.as_str()),
-            "as others read it"
+            "as another implementation reads it"
         );
-        let rest = NodeSubmit {
+        let rest = NodeJsSubmit {
             from_ton: 5,
             from_npi: 0,
             from: "Acme".to_owned(),
@@ -85,14 +85,14 @@ fn a_long_greek_text_leaves_in_three_parts_and_is_reported_once(backend: Backend
     service.check_health();
 }
 
-/// A relative time of at most an hour, and not much less.
+/// Whether this is a relative time of one hour, or a little less.
 fn is_within_the_hour(validity: &str) -> bool {
     ["000000010000000R", "0000000059"].iter().any(|start| {
         validity.starts_with(start) && validity.len() == 16 && validity.ends_with("000R")
     })
 }
 
-/// What a short message is sent as.
+/// How a short message is sent.
 struct Expected {
     from: (u8, u8, &'static str),
     esm_class: u8,
@@ -101,7 +101,7 @@ struct Expected {
     text: Option<&'static str>,
 }
 
-/// A text of the GSM alphabet from a name.
+/// A text in the GSM alphabet, with a name as originator.
 const PLAIN: Expected = Expected {
     from: (5, 0, "Acme"),
     esm_class: 0,
@@ -177,8 +177,8 @@ fn short_messages() -> Vec<(&'static str, Value, Expected)> {
 }
 
 #[test]
-fn short_messages_leave_as_they_should() {
-    let smsc = NodeSmsc::start(&[]);
+fn short_messages_are_encoded_correctly() {
+    let smsc = NodeJsSmsc::start(&[]);
     let service = start(Backend::Sqlite, carrier("alpha", smsc.addr(), ""));
     let receiver = Receiver::start();
     for (number, (case, fields, expected)) in (1..).zip(short_messages()) {
@@ -198,7 +198,7 @@ fn short_messages_leave_as_they_should() {
             (expected.esm_class, expected.data_coding, 1),
             "{case}"
         );
-        let reports = reported(&receiver, number);
+        let reports = wait_for_reported_states(&receiver, number);
         assert!(
             reports
                 .iter()

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use serde_json::json;
 use testkit::Backend;
-use testkit::node::{NodeEvent, NodeSmsc};
+use testkit::nodejs_smsc::{NodeJsEvent, NodeJsSmsc};
 use testkit::receiver::Receiver;
-use testkit::smsc::{Act, Smsc};
+use testkit::smsc::{Action, Smsc};
 
 use super::{carrier, send, start, wait_for_submits};
-use crate::chain::reported;
+use crate::chain::wait_for_reported_states;
 use crate::faults::signal;
 use crate::rest::service::{Service, wait_for};
 
-const FOLLOWED: &str = "carriers and routes are as the configuration says now";
-const NOT_FOLLOWED: &str = "carriers and routes stay as they were";
+const APPLIED: &str = "carriers and routes are as the configuration says now";
+const NOT_APPLIED: &str = "carriers and routes stay as they were";
 
-/// So many messages wait for the carrier that is removed, and its window has room for so many parts.
+/// Messages that wait for the carrier that is removed, and its window in parts.
 const MESSAGES: usize = 10;
 const WINDOW: usize = 3;
 
-/// Changes the file, tells the service, and waits until it says so.
+/// Changes the configuration file, sends SIGHUP, and waits until the service logs `says`.
 fn reload(service: &Service, config: &str, says: &str) {
     let count = || service.server.output().matches(says).count();
     let before = count();
@@ -31,7 +31,7 @@ fn reload(service: &Service, config: &str, says: &str) {
     wait_for(says, || (count() > before).then_some(()));
 }
 
-/// Latvia by the first, Lithuania by the second.
+/// Routes Latvia to the first carrier, Lithuania to the second.
 fn by_country(first: &str, second: &str) -> String {
     format!(
         "[[route]]\nprefix = \"371\"\ncarriers = [\"{first}\"]\n\n[[route]]\nprefix = \"370\"\ncarriers = [\"{second}\"]\n"
@@ -45,36 +45,37 @@ fn send_both(service: &Service, receiver: &Receiver) {
     }
 }
 
-fn binds(smsc: &NodeSmsc) -> usize {
-    let is_bind = |event: &NodeEvent| matches!(event, NodeEvent::Bind { .. });
+fn binds(smsc: &NodeJsSmsc) -> usize {
+    let is_bind = |event: &NodeJsEvent| matches!(event, NodeJsEvent::Bind { .. });
     smsc.events().iter().filter(|event| is_bind(event)).count()
 }
 
-fn has_unbound(smsc: &NodeSmsc) -> bool {
-    let is_unbind = |event: &NodeEvent| matches!(event, NodeEvent::Unbind { .. });
+fn has_unbound(smsc: &NodeJsSmsc) -> bool {
+    let is_unbind = |event: &NodeJsEvent| matches!(event, NodeJsEvent::Unbind { .. });
     smsc.events().iter().any(is_unbind)
 }
 
-/// What did not change stays bound; what is gone is unbound, not just cut off; what is new is used.
+/// Unchanged carriers stay bound, removed ones are unbound gracefully, new ones are used.
 #[test]
-fn a_changed_file_touches_only_what_changed() {
-    let [alpha, beta, gamma] = std::array::from_fn(|_| NodeSmsc::start(&[]));
-    let stays = carrier("alpha", alpha.addr(), "");
-    let before = stays.clone() + &carrier("beta", beta.addr(), "") + &by_country("alpha", "beta");
+fn a_reload_affects_only_changed_carriers() {
+    let [alpha, beta, gamma] = std::array::from_fn(|_| NodeJsSmsc::start(&[]));
+    let unchanged = carrier("alpha", alpha.addr(), "");
+    let before =
+        unchanged.clone() + &carrier("beta", beta.addr(), "") + &by_country("alpha", "beta");
     let service = start(Backend::Sqlite, before.clone());
     let receiver = Receiver::start();
     send_both(&service, &receiver);
     wait_for_submits(&alpha, 1);
     wait_for_submits(&beta, 1);
-    assert_eq!(reported(&receiver, 2).len(), 2);
+    assert_eq!(wait_for_reported_states(&receiver, 2).len(), 2);
 
-    let after = carrier("gamma", gamma.addr(), "") + &stays + &by_country("alpha", "gamma");
-    reload(&service, &after, FOLLOWED);
+    let after = carrier("gamma", gamma.addr(), "") + &unchanged + &by_country("alpha", "gamma");
+    reload(&service, &after, APPLIED);
     wait_for("the unbind", || has_unbound(&beta).then_some(()));
     send_both(&service, &receiver);
     wait_for_submits(&alpha, 2);
     wait_for_submits(&gamma, 1);
-    assert_eq!(reported(&receiver, 4).len(), 4);
+    assert_eq!(wait_for_reported_states(&receiver, 4).len(), 4);
 
     let broken = [
         ("no TOML", "[[carrier]\n".to_owned()),
@@ -83,8 +84,8 @@ fn a_changed_file_touches_only_what_changed() {
             format!("{after}\n[server]\nlisten_to = 1\n"),
         ),
         (
-            "a route to nobody",
-            stays.clone() + &by_country("alpha", "beta"),
+            "a route to an unknown carrier",
+            unchanged.clone() + &by_country("alpha", "beta"),
         ),
         (
             "no cost list",
@@ -92,7 +93,7 @@ fn a_changed_file_touches_only_what_changed() {
         ),
     ];
     for (number, (case, config)) in (3..).zip(broken) {
-        reload(&service, &config, NOT_FOLLOWED);
+        reload(&service, &config, NOT_APPLIED);
         send_both(&service, &receiver);
         assert_eq!(wait_for_submits(&alpha, number).len(), number, "{case}");
         assert_eq!(
@@ -110,36 +111,39 @@ fn a_changed_file_touches_only_what_changed() {
     service.check_health();
 }
 
-/// What waits for a carrier that is gone goes by the new routes; what is with it is settled there.
+/// Messages that wait for a removed carrier take the new routes; messages in its window are settled there.
 #[test]
-fn what_waits_for_a_removed_carrier_goes_by_another() {
-    let slow = Smsc::builder().on_submit(|_| vec![Act::Wait(Duration::from_secs(1)), Act::Answer]);
+fn messages_that_wait_for_a_removed_carrier_go_by_another() {
+    let slow =
+        Smsc::builder().on_submit(|_| vec![Action::Wait(Duration::from_secs(1)), Action::Answer]);
     let slow = slow.start();
-    let quick = NodeSmsc::start(&[]);
+    let quick = NodeJsSmsc::start(&[]);
     let service = start(
         Backend::Sqlite,
         carrier("slow", slow.addr(), &format!("window = {WINDOW}")),
     );
     let receiver = Receiver::start();
-    // Two parts each: the first message is with the carrier, the second has one of the two places that it needs.
+    // Two parts each: the window holds the first message, and one of the two parts of the second.
     let fields = json!({"message": "a".repeat(200)});
     for _ in 0..MESSAGES {
         send(&service, &receiver, &fields);
     }
-    wait_for("the first part", || (slow.seen().taken > 0).then_some(()));
-    reload(&service, &carrier("quick", quick.addr(), ""), FOLLOWED);
+    wait_for("the first part", || {
+        (slow.log().submit_count > 0).then_some(())
+    });
+    reload(&service, &carrier("quick", quick.addr(), ""), APPLIED);
     let sent = wait_for("all are sent", || {
-        let sent = (slow.seen().taken, quick.submits().len());
+        let sent = (slow.log().submit_count, quick.submits().len());
         (sent.0 + sent.1 >= 2 * MESSAGES).then_some(sent)
     });
     assert!(sent.1 > 0, "{sent:?}");
-    wait_for("the end of the old one", || {
-        let seen = slow.seen();
-        (seen.unbinds == 1 && seen.closed == 1).then_some(())
+    wait_for("the old carrier is unbound", || {
+        let log = slow.log();
+        (log.unbinds == 1 && log.closed == 1).then_some(())
     });
     assert_eq!(
-        slow.seen().taken + quick.submits().len(),
+        slow.log().submit_count + quick.submits().len(),
         2 * MESSAGES,
-        "none went twice"
+        "some parts were sent twice"
     );
 }

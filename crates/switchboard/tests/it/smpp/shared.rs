@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
-use testkit::smsc::{Act, Receipt, Smsc};
+use testkit::smsc::{Action, Receipt, Smsc};
 use testkit::{Backend, Server};
 
-use super::mass::{Tally, enrich, recipients, send_all};
+use super::bulk::{Tally, recipients, send_all, use_funded_account};
 use super::{carrier, carrier_list, start};
 use crate::faults::signal;
 use crate::rest::service::{Service, binary, wait_for};
@@ -15,13 +15,13 @@ use crate::rest::service::{Service, binary, wait_for};
 const WINDOW: usize = 10;
 const MESSAGES: usize = 40;
 
-/// Takes every message, and reports on it to another link than the one that it came by.
-fn crossing() -> Smsc {
-    let crossed = |submit: &testkit::smsc::Submit| {
+/// An SMSC that sends each receipt on another link than the message came on.
+fn smsc_with_crossed_receipts() -> Smsc {
+    let with_crossed_receipt = |submit: &testkit::smsc::Submit| {
         let receipt = Receipt::delivered(submit.id().to_string());
-        vec![Act::Answer, Act::ReceiptElsewhere(receipt)]
+        vec![Action::Answer, Action::ReceiptOnOtherConnection(receipt)]
     };
-    Smsc::builder().on_submit(crossed).start()
+    Smsc::builder().on_submit(with_crossed_receipt).start()
 }
 
 fn alpha(smsc: &Smsc, binds: usize) -> String {
@@ -38,19 +38,18 @@ struct Cluster {
 impl Cluster {
     fn start(config: String, nodes: usize) -> Self {
         let mut first = start(Backend::Postgres, config.clone());
-        enrich(&mut first);
+        use_funded_account(&mut first);
         let mut cluster = Self {
             nodes: vec![first],
             config,
         };
         for _ in 1..nodes {
-            cluster.join();
+            cluster.add_node();
         }
         cluster
     }
 
-    /// One more.
-    fn join(&mut self) {
+    fn add_node(&mut self) {
         let first = &self.nodes[0];
         let url = first.server.database_url().expect("PostgreSQL").to_owned();
         let server = Server::builder(binary(), Backend::Sqlite)
@@ -61,7 +60,7 @@ impl Cluster {
         self.nodes.push(Service { server, token });
     }
 
-    /// Sends to so many at each node; each number is used once.
+    /// Sends messages through each node. Each round uses other numbers.
     fn send(&self, tally: &Tally, round: usize) -> Vec<String> {
         let numbers = recipients((round + 1) * self.nodes.len() * MESSAGES);
         let numbers = &numbers[round * self.nodes.len() * MESSAGES..];
@@ -70,7 +69,7 @@ impl Cluster {
             .collect()
     }
 
-    /// How many links each node says that it should have, in the order of nodes.
+    /// The number of links that each node should have, in the order of nodes.
     fn links(&self) -> Vec<u64> {
         let listed = carrier_list(&self.nodes[0]);
         let number = |carrier: &Value| carrier["links"].as_u64().expect("a number");
@@ -78,7 +77,7 @@ impl Cluster {
     }
 
     fn wait_for_links(&self, expected: &[u64]) {
-        wait_for("everybody has a fair share", || {
+        wait_for("each node has its share of links", || {
             (self.links() == expected).then_some(())
         });
     }
@@ -90,29 +89,29 @@ fn wait_for_bound(smsc: &Smsc, count: usize) {
     });
 }
 
-/// Two links for three nodes, and each node's messages are sent; the reports come to whichever node. A node that is
-/// killed is replaced, and one that joins gets its share.
+/// Three nodes share two links, and the messages of each are sent; any node may get a receipt. When a node is killed,
+/// another one gets its link.
 #[test]
 fn nodes_share_the_binds_of_a_carrier() {
-    let smsc = crossing();
+    let smsc = smsc_with_crossed_receipts();
     let mut cluster = Cluster::start(alpha(&smsc, 2), 3);
     cluster.wait_for_links(&[1, 1, 0]);
     wait_for_bound(&smsc, 2);
     let tally = Tally::start();
     let mut ids = cluster.send(&tally, 0);
     tally.check(&ids);
-    let seen = smsc.seen();
-    let by: BTreeSet<_> = seen
-        .submits
-        .iter()
-        .map(|submit| submit.connection)
-        .collect();
-    assert_eq!(by.len(), 2, "both links are used");
-    assert_eq!(seen.taken, ids.len(), "each once");
+    let log = smsc.log();
+    let links_used: BTreeSet<_> = log.submits.iter().map(|submit| submit.connection).collect();
+    assert_eq!(links_used.len(), 2, "one link is not used");
     assert_eq!(
-        (seen.most_bound, seen.unbinds),
+        log.submit_count,
+        ids.len(),
+        "not every message was sent once"
+    );
+    assert_eq!(
+        (log.most_bound, log.unbinds),
         (2, 1),
-        "one moved to the second node"
+        "one link moved to the second node"
     );
     for listed in carrier_list(&cluster.nodes[2]) {
         assert_eq!(listed["linksTotal"], 2, "{listed}");
@@ -120,7 +119,7 @@ fn nodes_share_the_binds_of_a_carrier() {
 
     cluster.nodes[1].server.kill9();
     let killed = cluster.nodes.remove(1);
-    wait_for("its link is gone", || {
+    wait_for("the link of the killed node is gone", || {
         (smsc.bound().len() < 2).then_some(())
     });
     ids.extend(cluster.send(&tally, 10));
@@ -128,7 +127,7 @@ fn nodes_share_the_binds_of_a_carrier() {
     cluster.wait_for_links(&[1, 1]);
     ids.extend(cluster.send(&tally, 20));
     tally.check(&ids);
-    assert_eq!(smsc.seen().most_bound, 2);
+    assert_eq!(smsc.log().most_bound, 2);
     for node in &cluster.nodes {
         node.check_health();
     }
@@ -137,12 +136,12 @@ fn nodes_share_the_binds_of_a_carrier() {
 
 #[test]
 fn a_node_that_joins_gets_its_share() {
-    let smsc = crossing();
+    let smsc = smsc_with_crossed_receipts();
     let mut cluster = Cluster::start(alpha(&smsc, 4), 3);
     cluster.wait_for_links(&[2, 1, 1]);
     let tally = Tally::start();
     let mut ids = cluster.send(&tally, 0);
-    cluster.join();
+    cluster.add_node();
     ids.extend(cluster.send(&tally, 10));
     cluster.wait_for_links(&[1, 1, 1, 1]);
     wait_for_bound(&smsc, 4);
@@ -152,65 +151,69 @@ fn a_node_that_joins_gets_its_share() {
     assert!(leaving.server.terminate().success());
     cluster.wait_for_links(&[2, 1, 1]);
     wait_for_bound(&smsc, 4);
-    let seen = smsc.seen();
-    assert_eq!(seen.taken, ids.len(), "each once");
-    assert_eq!(seen.most_bound, 4);
+    let log = smsc.log();
+    assert_eq!(
+        log.submit_count,
+        ids.len(),
+        "not every message was sent once"
+    );
+    assert_eq!(log.most_bound, 4);
 }
 
-/// A node sleeps for longer than it counts as alive. Its link is still open at the SMSC when another node has its bind;
-/// when it wakes, it sends nothing by that and closes it.
+/// A node is paused beyond its lease. Its link is still open at the SMSC when another node gets its bind. When it
+/// continues, it sends nothing on that link and closes it.
 #[test]
-fn a_node_that_slept_too_long_gives_its_links_up() {
-    let smsc = crossing();
+fn a_node_that_was_paused_too_long_closes_its_links() {
+    let smsc = smsc_with_crossed_receipts();
     let cluster = Cluster::start(alpha(&smsc, 2), 3);
     cluster.wait_for_links(&[1, 1, 0]);
     wait_for_bound(&smsc, 2);
-    let sleeper = &cluster.nodes[1];
+    let paused_node = &cluster.nodes[1];
     let tally = Tally::start();
     let mut ids = cluster.send(&tally, 0);
-    signal::send("STOP", sleeper.server.pid());
-    let before = smsc.seen().binds.len();
-    wait_for("another binds", || {
-        (smsc.seen().binds.len() > before).then_some(())
+    signal::send("STOP", paused_node.server.pid());
+    let before = smsc.log().binds.len();
+    wait_for("another node binds", || {
+        (smsc.log().binds.len() > before).then_some(())
     });
     let others = [&cluster.nodes[0], &cluster.nodes[2]];
     let numbers = recipients(1000);
     for (node, numbers) in others.into_iter().zip(numbers[500..].chunks(MESSAGES)) {
         ids.extend(send_all(node, &tally, "Hello", numbers));
     }
-    signal::send("CONT", sleeper.server.pid());
-    wait_for("the sleeper notices", || {
-        let output = sleeper.server.output();
+    signal::send("CONT", paused_node.server.pid());
+    wait_for("the paused node notices", || {
+        let output = paused_node.server.output();
         output.contains("given up as dead").then_some(())
     });
     wait_for_bound(&smsc, 2);
     cluster.wait_for_links(&[1, 1, 0]);
     ids.extend(cluster.send(&tally, 10));
     wait_for("all are sent", || {
-        (smsc.seen().taken >= ids.len()).then_some(())
+        (smsc.log().submit_count >= ids.len()).then_some(())
     });
-    // What the sleeper did not acknowledge before its link was closed is brought again, as any SMSC does.
-    for submit in smsc.seen().submits {
+    // Like any SMSC, sends receipts again that the paused node did not acknowledge before its link was closed.
+    for submit in smsc.log().submits {
         smsc.send(&Receipt::delivered(submit.id().to_string()));
     }
     tally.check(&ids);
-    let twice = smsc.seen().taken - ids.len();
-    assert!(twice <= WINDOW, "{twice} were sent twice");
+    let sent_twice = smsc.log().submit_count - ids.len();
+    assert!(sent_twice <= WINDOW, "{sent_twice} were sent twice");
     for node in &cluster.nodes {
         node.check_health();
     }
 }
 
-/// What waits for a carrier that no node has any more goes by another.
+/// Messages in the pool of a carrier that no node has any more go by another carrier.
 #[test]
-fn a_pool_whose_carrier_is_removed_is_emptied() {
-    let (mute, quick) = (
+fn the_pool_of_a_removed_carrier_is_emptied() {
+    let (silent, quick) = (
         Smsc::builder().on_submit(|_| Vec::new()).start(),
-        crossing(),
+        smsc_with_crossed_receipts(),
     );
     let few = "[limits]\nheld_messages = 60\n";
-    // An SMSC that never answers, so that it is not waited for any longer than it must be.
-    let alpha = format!("{}late_answer_s = 2\n", alpha(&mute, 1));
+    // This SMSC never answers, so the service should give up waiting soon.
+    let alpha = format!("{}late_answer_s = 2\n", alpha(&silent, 1));
     let cluster = Cluster::start(format!("{few}{alpha}"), 2);
     cluster.wait_for_links(&[1, 0]);
     let tally = Tally::start();
@@ -218,7 +221,7 @@ fn a_pool_whose_carrier_is_removed_is_emptied() {
     let numbers = recipients(200);
     let ids = send_all(second, &tally, "Hello", &numbers);
     wait_for("the window is full", || {
-        (mute.seen().taken >= WINDOW).then_some(())
+        (silent.log().submit_count >= WINDOW).then_some(())
     });
     let after = carrier("beta", quick.addr(), "binds = 2");
     for node in &cluster.nodes {
@@ -228,7 +231,7 @@ fn a_pool_whose_carrier_is_removed_is_emptied() {
     }
     tally.check(&ids);
     let reached: BTreeSet<_> = quick
-        .seen()
+        .log()
         .submits
         .iter()
         .map(|submit| submit.destination.2.clone())

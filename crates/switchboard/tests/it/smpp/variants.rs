@@ -1,25 +1,30 @@
-//! What SMSCs want differently: long texts in other forms, IDs in other digits, receipts in other places.
+//! Variants of SMPP: forms of long texts, notations of IDs, places of receipts.
 
 use serde_json::json;
 use testkit::Backend;
-use testkit::node::{NodeSmsc, NodeSubmit};
+use testkit::nodejs_smsc::{NodeJsSmsc, NodeJsSubmit};
 use testkit::receiver::Receiver;
 
 use super::{carrier, send, start, wait_for_submits};
-use crate::chain::reported;
+use crate::chain::wait_for_reported_states;
 
-/// Three parts of the GSM alphabet.
+/// A text of three parts in the GSM alphabet.
 fn long_text() -> String {
     "0123456789".repeat(31)
 }
 
-/// What an SMSC gets of [`long_text`] with these settings. It was reported once, and it counts as three parts.
-fn sent_with(settings: &str, parts: usize) -> Vec<NodeSubmit> {
-    let smsc = NodeSmsc::start(&[]);
+/// Sends [`long_text`] with these settings and returns what the SMSC gets. The message counts as three parts and is
+/// reported once.
+fn send_with_settings(settings: &str, parts: usize) -> Vec<NodeJsSubmit> {
+    let smsc = NodeJsSmsc::start(&[]);
     let service = start(Backend::Sqlite, carrier("alpha", smsc.addr(), settings));
     let receiver = Receiver::start();
     let id = send(&service, &receiver, &json!({"message": long_text()}));
-    assert_eq!(reported(&receiver, 1), [(id.clone(), 1, 0)], "{settings}");
+    assert_eq!(
+        wait_for_reported_states(&receiver, 1),
+        [(id.clone(), 1, 0)],
+        "{settings}"
+    );
     let status = service.get(&format!("/sms/status/{id}")).json();
     assert_eq!(status["parts"], 3, "{settings}: {status}");
     let submits = wait_for_submits(&smsc, parts);
@@ -28,15 +33,19 @@ fn sent_with(settings: &str, parts: usize) -> Vec<NodeSubmit> {
 }
 
 #[test]
-fn long_texts_leave_with_tlvs_of_their_parts() {
-    let submits = sent_with("long = \"sar\"", 3);
+fn long_texts_are_sent_with_sar_tlvs() {
+    let submits = send_with_settings("long = \"sar\"", 3);
     let text = long_text();
     let texts = [&text[..153], &text[153..306], &text[306..]];
     let reference = submits[0].sar_msg_ref_num;
     assert!(reference.is_some());
     for ((number, text), submit) in (1..).zip(texts).zip(submits) {
         assert_eq!(submit.text.as_deref(), Some(text), "part {number}");
-        assert_eq!(submit.short_message.len(), 2 * text.len(), "and no header");
+        assert_eq!(
+            submit.short_message.len(),
+            2 * text.len(),
+            "there is a header"
+        );
         assert_eq!((submit.esm_class, submit.data_coding), (0, 0));
         let tlvs = (
             submit.sar_msg_ref_num,
@@ -49,8 +58,8 @@ fn long_texts_leave_with_tlvs_of_their_parts() {
 }
 
 #[test]
-fn long_texts_leave_whole() {
-    let submit = sent_with("long = \"payload\"", 1).remove(0);
+fn long_texts_are_sent_as_message_payload() {
+    let submit = send_with_settings("long = \"payload\"", 1).remove(0);
     assert_eq!(submit.payload_text, Some(long_text()));
     assert_eq!(
         submit.message_payload.map(|octets| octets.len()),
@@ -61,9 +70,8 @@ fn long_texts_leave_whole() {
     assert_eq!(submit.sar_total_segments, None);
 }
 
-/// Receipts find their messages, whichever way the two are written.
 #[test]
-fn receipts_find_their_messages() {
+fn receipts_match_their_messages_in_all_variants() {
     let cases: [(&str, &[&str], &str); 5] = [
         ("in TLVs alone", &["--receipts", "tlv"], ""),
         ("in both", &["--receipts", "both"], ""),
@@ -91,10 +99,14 @@ fn receipts_find_their_messages() {
         ),
     ];
     for (case, options, settings) in cases {
-        let smsc = NodeSmsc::start(options);
+        let smsc = NodeJsSmsc::start(options);
         let service = start(Backend::Sqlite, carrier("alpha", smsc.addr(), settings));
         let receiver = Receiver::start();
         let id = send(&service, &receiver, &json!({}));
-        assert_eq!(reported(&receiver, 1), [(id, 1, 0)], "{case}");
+        assert_eq!(
+            wait_for_reported_states(&receiver, 1),
+            [(id, 1, 0)],
+            "{case}"
+        );
     }
 }

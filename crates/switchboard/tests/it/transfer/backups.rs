@@ -1,4 +1,4 @@
-//! Backups that are made while the service works, and what comes back of them.
+//! Backups of a running service, and what a restore brings back.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use serde_json::json;
-use testkit::{Backend, TempDir, TestDatabase};
+use testkit::{Backend, TestDatabase, temp_dir};
 
 use super::{file_url, json as printed, start_on};
 use crate::rest::service::{Service, ids, sms, wait_for};
 
-crate::rest::on_both_backends!(a_backup_of_a_busy_service_is_restored_into_both);
+crate::rest::on_both_backends!(a_backup_of_a_busy_service_is_restored_into_both_databases);
 
-fn a_backup_of_a_busy_service_is_restored_into_both(backend: Backend) {
+fn a_backup_of_a_busy_service_is_restored_into_both_databases(backend: Backend) {
     let service = Service::start(backend);
-    let folder = TempDir::create("backups").expect("a folder");
+    let folder = temp_dir("backups").expect("a folder");
     let file = folder.path().join("backup.db");
     let file_name = file.to_str().expect("a plain path").to_owned();
-    let over = AtomicBool::new(false);
+    let is_over = AtomicBool::new(false);
     let answered = thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let mut answered = Vec::new();
-            while !over.load(Ordering::Relaxed) {
+            while !is_over.load(Ordering::Relaxed) {
                 let answer = service.send(&sms());
-                // The balance may end first.
+                // The balance may run out first.
                 if answer.status == 200 {
                     answered.extend(ids(&answer));
                 }
@@ -36,13 +36,13 @@ fn a_backup_of_a_busy_service_is_restored_into_both(backend: Backend) {
         let backup = service
             .server
             .cli(&["backup", "--to", &file_name, "--json"]);
-        over.store(true, Ordering::Relaxed);
+        is_over.store(true, Ordering::Relaxed);
         let answered = sending.join().expect("no panic");
         assert!(printed(&backup)["bytes"].as_u64() > Some(0));
         let sent_before = |id: &String| id.parse::<u64>().ok() <= before.parse().ok();
-        let mut kept: Vec<String> = answered.into_iter().filter(sent_before).collect();
-        kept.push(before);
-        kept
+        let mut expected: Vec<String> = answered.into_iter().filter(sent_before).collect();
+        expected.push(before);
+        expected
     });
     assert!(answered.len() > 50);
     let mode = std::fs::metadata(&file)
@@ -59,16 +59,16 @@ fn a_backup_of_a_busy_service_is_restored_into_both(backend: Backend) {
         let restore = ["restore", "--from", &file_name, "--json"];
         let restored = restore_into(folder.path(), &url, &restore);
         assert!(restored["checked"].as_array().is_some(), "{restored}");
-        let back = start_on(&url, &service.token);
+        let restored_service = start_on(&url, &service.token);
         for id in &answered {
-            let status = back.get(&format!("/sms/status/{id}"));
+            let status = restored_service.get(&format!("/sms/status/{id}"));
             assert_eq!(status.status, 200, "{id}: {}", status.text());
         }
-        let checked = back.server.cli(&["account", "check"]);
+        let checked = restored_service.server.cli(&["account", "check"]);
         assert!(checked.status.success(), "{checked:?}");
-        let new = back.accept(&sms()).remove(0);
-        assert!(!answered.contains(&new), "{new} was given out again");
-        back.check_health();
+        let new = restored_service.accept(&sms()).remove(0);
+        assert!(!answered.contains(&new), "{new} was used again");
+        restored_service.check_health();
     }
     assert_eq!(service.get("/token").json()["account"], json!("main"));
 }

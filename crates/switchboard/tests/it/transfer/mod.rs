@@ -1,8 +1,8 @@
-//! Databases that are moved, backed up and restored, beside the real service: nothing lost, nothing sent twice.
+//! Databases are migrated, backed up and restored with the real service: nothing is lost or sent twice.
 
 mod backups;
-mod moving;
-mod refusing;
+mod migrations;
+mod refusals;
 
 use std::path::Path;
 use std::process::Output;
@@ -15,7 +15,7 @@ use crate::rest::service::{Service, binary};
 /// The variable that names the database of a service.
 const DATABASE: &str = "SWITCHBOARD_DATABASE__URL";
 
-/// The database of a service, as a URL.
+/// The URL of the database of a service.
 fn url(service: &Service) -> String {
     match service.server.database_url() {
         Some(url) => url.to_owned(),
@@ -27,7 +27,7 @@ fn file_url(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
 
-/// A service on a database that is there already.
+/// Starts a service on an existing database.
 fn start_on(url: &str, token: &str) -> Service {
     let server = Server::builder(binary(), Backend::Sqlite)
         .env(DATABASE, url)
@@ -39,7 +39,7 @@ fn start_on(url: &str, token: &str) -> Service {
     }
 }
 
-/// Why a service does not start on a database.
+/// Returns why a service does not start on a database.
 fn refusal(url: &str) -> String {
     let started = Server::builder(binary(), Backend::Sqlite)
         .env(DATABASE, url)
@@ -52,14 +52,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a command that must succeed printed as JSON.
+/// The JSON output of a command that must succeed.
 fn json(output: &Output) -> Value {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{err}{out}");
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
-/// `migrate`, which must succeed.
+/// Runs `migrate`, which must succeed.
 fn migrate(service: &Service, to: &str) -> Value {
     let from = url(service);
     let arguments = ["migrate", "--from", &from, "--to", to, "--json"];

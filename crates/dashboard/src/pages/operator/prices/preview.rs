@@ -63,7 +63,7 @@ impl Preview {
             None => (operator.frame(), StatusCode::OK),
             Some(_) => (
                 operator.frame().with_problem(
-                    "Somebody else imported a list in the meantime, so nothing was imported. This is the difference to that list.",
+                    "Someone else imported a list in the meantime, so nothing was imported. These are the differences from that list.",
                 ),
                 StatusCode::CONFLICT,
             ),

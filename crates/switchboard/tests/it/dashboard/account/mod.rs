@@ -1,4 +1,4 @@
-//! The pages of an account, over plain HTTP: what they do, what they refuse, and what they never show.
+//! The pages of an account, over plain HTTP: what they do, refuse and never show.
 
 mod numbers;
 mod refusing;
@@ -11,7 +11,7 @@ use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::service::{Service, sms_with, tomorrow, wait_for};
 
-/// The token of every form behind the sign-in.
+/// The token of every form after sign-in.
 fn form_token(browser: &mut Browser<'_>) -> String {
     browser.get("/dashboard/senders/number");
     browser.hidden("form_token").expect("a form")
@@ -29,7 +29,7 @@ fn send<'a>(
     browser.post(path, &all)
 }
 
-/// Somebody who runs the first account.
+/// A browser in which an admin of the first account is signed in.
 fn admin(service: &Service) -> Browser<'_> {
     let more = ["--role", "admin", "--account", "main"];
     joined(service, "admin@example.com", &more)
@@ -41,10 +41,10 @@ fn schedule(service: &Service, text: &str) -> String {
     service.accept(&body).remove(0)
 }
 
-/// A callback of the first account to a receiver that does not take it.
+/// A callback of the first account to a receiver that does not accept it.
 fn failed_callback(service: &Service, url: &str) -> Value {
     service.accept(&sms_with(&json!({ "dlrUrl": url })));
-    wait_for("a try that failed", || {
+    wait_for("a failed attempt", || {
         let list = service.server.cli_json(&["callbacks", "list", "--json"]);
         let tried = |one: &&Value| one["tries"].as_u64() > Some(0);
         list.as_array()
@@ -52,8 +52,8 @@ fn failed_callback(service: &Service, url: &str) -> Value {
     })
 }
 
-/// Something on each page of the first account, by what stands for its ID in the addresses of those pages.
-pub(super) fn things(service: &Service) -> Vec<(&'static str, String)> {
+/// Creates an item for each page of the first account. Returns the placeholders for their IDs, and the IDs.
+pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
     let receiver = Receiver::builder()
         .script(|_| Reply::answer(200, "no"))
         .start();
@@ -63,11 +63,11 @@ pub(super) fn things(service: &Service) -> Vec<(&'static str, String)> {
         service.call_as(&service.token, "POST", path, body.as_bytes())
     };
     let number = json!({ "name": "+37120000007", "type": "MSISDN" });
-    let order = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
+    let lookup = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
     vec![
         ("{callback}", callback["id"].to_string()),
         ("{scheduled}", schedule(service, "Hello, tomorrow")),
         ("{sender}", post("/senderId", number).text()),
-        ("{lookup}", post("/hlr", order).json()[0].to_string()),
+        ("{lookup}", post("/hlr", lookup).json()[0].to_string()),
     ]
 }

@@ -1,4 +1,4 @@
-//! Numbers, prices, lookups and examples: the same as the API gives, for people.
+//! The pages for numbers, prices, lookups and examples show the same as the API.
 
 use testkit::Backend;
 
@@ -7,7 +7,7 @@ use crate::people::joined;
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, wait_for};
 
-on_both_backends!(a_lookup_is_priced_made_once_and_told_in_words,);
+on_both_backends!(a_lookup_shows_its_price_and_result_and_is_made_once,);
 
 #[test]
 fn a_list_of_numbers_is_corrected_as_the_api_does() {
@@ -53,7 +53,7 @@ fn a_list_of_numbers_is_corrected_as_the_api_does() {
         "/dashboard/numbers",
         &[("numbers", " "), ("country", "ZZ")],
     );
-    assert_eq!(refused.status, 422, "nothing, and no such country");
+    assert_eq!(refused.status, 422, "no numbers, and an unknown country");
 }
 
 #[test]
@@ -75,24 +75,24 @@ fn prices_are_searched_paged_and_downloaded() {
         browser
             .get("/dashboard/rates?q=nowhere")
             .text()
-            .contains("No such price")
+            .contains("No matching prices")
     );
     let total = by_api.text().lines().count() - 1;
-    let (mut seen, mut path) = (0, "/dashboard/rates".to_owned());
+    let (mut count, mut path) = (0, "/dashboard/rates".to_owned());
     loop {
         let page = browser.get(&path).text();
-        seen += rows(&page);
+        count += rows(&page);
         let Some((_, rest)) = page.split_once("href=\"/dashboard/rates?after=") else {
             break;
         };
         let after = rest.split('"').next().expect("an address");
         path = format!("/dashboard/rates?after={after}");
-        assert!(seen <= total, "no row comes twice");
+        assert!(count <= total, "no row is shown twice");
     }
-    assert_eq!(seen, total, "every row comes");
+    assert_eq!(count, total, "every row is shown");
 }
 
-fn a_lookup_is_priced_made_once_and_told_in_words(backend: Backend) {
+fn a_lookup_shows_its_price_and_result_and_is_made_once(backend: Backend) {
     let service = Service::with(backend, |builder| {
         builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
     });
@@ -104,7 +104,7 @@ fn a_lookup_is_priced_made_once_and_told_in_words(backend: Backend) {
         "{}",
         offer.text()
     );
-    assert_eq!(service.balance(), before, "nothing was asked");
+    assert_eq!(service.balance(), before, "no lookup was made");
     let key = browser.hidden("key").expect("a key");
     let fields = [("msisdn", "+447700900800"), ("key", key.as_str())];
     let first = send(&mut browser, "/dashboard/lookups", &fields);
@@ -113,7 +113,7 @@ fn a_lookup_is_priced_made_once_and_told_in_words(backend: Backend) {
     assert_ne!(after, before, "charged");
     let second = send(&mut browser, "/dashboard/lookups", &fields);
     assert_eq!(second.header("location"), first.header("location"));
-    assert_eq!(service.balance(), after, "pressed twice, asked once");
+    assert_eq!(service.balance(), after, "sent twice, looked up once");
 
     let path = first.header("location").expect("a page").to_owned();
     let page = wait_for("the answer", || {
@@ -130,7 +130,7 @@ fn a_lookup_is_priced_made_once_and_told_in_words(backend: Backend) {
 }
 
 #[test]
-fn the_examples_hold_this_servers_addresses_and_no_token() {
+fn the_examples_contain_this_servers_addresses_and_no_token() {
     let service = Service::start(Backend::Sqlite);
     for (email, role) in [("ann@example.com", "member"), ("bob@example.com", "admin")] {
         let more = ["--role", role, "--account", "main"];
@@ -141,7 +141,7 @@ fn the_examples_hold_this_servers_addresses_and_no_token() {
             assert!(page.contains(&address), "{address}: {page}");
         }
         assert!(!page.contains("sb_") && !page.contains("whsec_"), "{page}");
-        let makes_tokens = page.contains("href=\"/dashboard/settings/api/new\"");
-        assert_eq!(makes_tokens, role == "admin");
+        let can_create_tokens = page.contains("href=\"/dashboard/settings/api/new\"");
+        assert_eq!(can_create_tokens, role == "admin");
     }
 }

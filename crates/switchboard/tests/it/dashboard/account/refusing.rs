@@ -1,4 +1,4 @@
-//! Who may not see or do what.
+//! Refusals: forged forms, members, other accounts, suspended accounts and hostile texts.
 
 use serde_json::json;
 use testkit::Backend;
@@ -11,11 +11,11 @@ use crate::rest::on_both_backends;
 use crate::rest::service::{Service, sms_with};
 
 on_both_backends!(
-    what_is_anothers_is_not_found_and_stays_as_it_is,
-    a_suspended_account_does_nothing,
+    data_of_another_account_is_not_found_and_not_changed,
+    a_suspended_account_can_do_nothing,
 );
 
-/// The forms that change something, and those that show what is secret.
+/// The forms that change something or show a secret.
 const FORMS: [&str; 14] = [
     "/dashboard/senders/name",
     "/dashboard/senders/number",
@@ -34,7 +34,7 @@ const FORMS: [&str; 14] = [
 ];
 
 #[test]
-fn a_form_that_is_not_from_our_page_does_nothing() {
+fn a_form_without_a_valid_token_does_nothing() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = admin(&service);
     for path in FORMS {
@@ -45,12 +45,12 @@ fn a_form_that_is_not_from_our_page_does_nothing() {
     }
     let mut stranger = Browser::new(&service);
     for path in FORMS {
-        let away = stranger.post(path, &[]);
-        let location = away.header("location").unwrap_or_default();
+        let redirect = stranger.post(path, &[]);
+        let location = redirect.header("location").unwrap_or_default();
         assert!(
             location.starts_with("/dashboard/sign-in"),
             "{path}: {}",
-            away.status
+            redirect.status
         );
     }
 }
@@ -68,7 +68,7 @@ fn a_member_is_refused_the_settings_of_the_api() {
     ] {
         let refused = member.get(path);
         assert_eq!(refused.status, 403, "{path}");
-        assert!(refused.text().contains("not yours"), "{path}");
+        assert!(refused.text().contains("You do not have access"), "{path}");
     }
     let fields = [("name", "mine"), ("route", "sms:send"), ("expires", "")];
     for path in [
@@ -89,8 +89,8 @@ fn a_member_is_refused_the_settings_of_the_api() {
     assert!(!tokens.to_string().contains("mine"), "{tokens}");
 }
 
-/// Each kind of thing, looked at and acted on by somebody who runs another account.
-fn what_is_anothers_is_not_found_and_stays_as_it_is(backend: Backend) {
+/// An admin of another account opens each kind of item and tries to change it.
+fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
     let service = Service::with(backend, |builder| {
         builder.env("SWITCHBOARD_CALLBACKS__PARK_AFTER_DAYS", "0")
     });
@@ -101,8 +101,13 @@ fn what_is_anothers_is_not_found_and_stays_as_it_is(backend: Backend) {
     let scheduled = schedule(&service, "mine");
     let number = json!({ "name": "+37120000007", "type": "MSISDN" }).to_string();
     let sender = service.call_as(&service.token, "POST", "/senderId", number.as_bytes());
-    let order = json!({ "msisdn": "+447700900000", "callBackUrl": receiver.url("/hlr") });
-    let lookup = service.call_as(&service.token, "POST", "/hlr", order.to_string().as_bytes());
+    let request = json!({ "msisdn": "+447700900000", "callBackUrl": receiver.url("/hlr") });
+    let lookup = service.call_as(
+        &service.token,
+        "POST",
+        "/hlr",
+        request.to_string().as_bytes(),
+    );
     let token = service.create_token("main", &[]);
     service.create_account("other");
     let more = ["--role", "admin", "--account", "other"];
@@ -146,7 +151,7 @@ fn what_is_anothers_is_not_found_and_stays_as_it_is(backend: Backend) {
 
     assert_eq!(service.scheduled_as(&service.token).len(), 1);
     let works = service.call_as(&token.token, "GET", "/token", b"");
-    assert_eq!(works.status, 200, "the token lives");
+    assert_eq!(works.status, 200, "the token is still valid");
     let id = callback["id"].to_string();
     let tries = service
         .server
@@ -154,7 +159,7 @@ fn what_is_anothers_is_not_found_and_stays_as_it_is(backend: Backend) {
     assert_eq!(
         tries.as_array().map(Vec::len),
         Some(1),
-        "tried no more: {tries}"
+        "not tried again: {tries}"
     );
     for list in [
         "callbacks?state=all",
@@ -172,8 +177,8 @@ fn what_is_anothers_is_not_found_and_stays_as_it_is(backend: Backend) {
     }
 }
 
-/// A token is refused at the door; a person is signed in and must be refused by what they do.
-fn a_suspended_account_does_nothing(backend: Backend) {
+/// Tokens of a suspended account are refused by the API. People stay signed in, so each action must refuse them.
+fn a_suspended_account_can_do_nothing(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = admin(&service);
     let suspended = service.server.cli(&["account", "suspend", "main"]);
@@ -206,7 +211,7 @@ fn a_suspended_account_does_nothing(backend: Backend) {
 }
 
 #[test]
-fn what_others_wrote_stays_text() {
+fn texts_from_outside_are_escaped() {
     const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x>";
     let service = Service::with(Backend::Sqlite, |builder| {
         builder.env("SWITCHBOARD_CALLBACKS__PARK_AFTER_DAYS", "0")
@@ -245,7 +250,7 @@ fn what_others_wrote_stays_text() {
         pages.push(browser.get(&path).text());
     }
     for page in &pages {
-        assert!(page.contains("&#60;script&#62;"), "shown, as text: {page}");
+        assert!(page.contains("&#60;script&#62;"), "shown as text: {page}");
         for raw in ["<script>", "<img src=x"] {
             assert!(!page.contains(raw), "{raw}: {page}");
         }

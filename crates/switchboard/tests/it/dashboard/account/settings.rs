@@ -1,4 +1,4 @@
-//! Tokens and the signing secret: made, shown once, limited, deleted; and what waits, sent again or taken back.
+//! Tokens, the signing secret, scheduled messages, callbacks and connected clients.
 
 use serde_json::json;
 use testkit::Backend;
@@ -11,14 +11,14 @@ use crate::rest::on_both_backends;
 use crate::rest::service::{Service, in_seconds, sms_with, wait_for, with_offset};
 
 on_both_backends!(
-    a_token_is_shown_once_and_ends_when_it_is_deleted,
-    what_is_scheduled_is_paged_and_cancelled_once,
-    callbacks_are_sent_again_by_what_was_chosen,
+    a_token_is_shown_once_and_refused_after_its_deletion,
+    scheduled_messages_are_paged_and_cancelled_once,
+    callbacks_that_match_the_filter_are_sent_again,
     a_client_that_is_disconnected_is_answered_with_401,
 );
 
-const NEW: &str = "/dashboard/settings/api/new";
-const HERE: &str = "/dashboard/settings/api";
+const NEW_TOKEN: &str = "/dashboard/settings/api/new";
+const API_SETTINGS: &str = "/dashboard/settings/api";
 
 /// The secret in a page.
 fn secret_in(page: &str) -> Option<String> {
@@ -27,7 +27,7 @@ fn secret_in(page: &str) -> Option<String> {
     Some(format!("sb_{}", &rest[..end]))
 }
 
-fn a_token_is_shown_once_and_ends_when_it_is_deleted(backend: Backend) {
+fn a_token_is_shown_once_and_refused_after_its_deletion(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = admin(&service);
     let fields = [
@@ -37,10 +37,10 @@ fn a_token_is_shown_once_and_ends_when_it_is_deleted(backend: Backend) {
         ("networks", "127.0.0.0/8, ::1"),
         ("expires", "30"),
     ];
-    let made = send(&mut browser, NEW, &fields);
-    assert_eq!(made.status, 200, "{}", made.text());
-    assert_eq!(made.header("cache-control"), Some("no-store"));
-    let secret = secret_in(&made.text()).expect("the secret");
+    let created = send(&mut browser, NEW_TOKEN, &fields);
+    assert_eq!(created.status, 200, "{}", created.text());
+    assert_eq!(created.header("cache-control"), Some("no-store"));
+    let secret = secret_in(&created.text()).expect("the secret");
 
     let described = service.call_as(&secret, "GET", "/token", b"").json();
     assert_eq!(described["name"], "backend");
@@ -51,9 +51,9 @@ fn a_token_is_shown_once_and_ends_when_it_is_deleted(backend: Backend) {
     assert_eq!(described["ips"], json!(["127.0.0.0/8", "::1/128"]));
     assert!(described["expires"].is_string(), "{described}");
     let send_sms = service.call_as(&secret, "POST", "/sms", b"{}");
-    assert_eq!(send_sms.status, 403, "not ticked");
+    assert_eq!(send_sms.status, 403, "this permission was not ticked");
 
-    let list = browser.get(HERE).text();
+    let list = browser.get(API_SETTINGS).text();
     assert!(
         list.contains("backend") && list.contains("numbers:read"),
         "{list}"
@@ -68,18 +68,22 @@ fn a_token_is_shown_once_and_ends_when_it_is_deleted(backend: Backend) {
         .expect("a list")
         .iter()
         .find(|one| one["name"] == "backend");
-    let path = format!("{HERE}/tokens/{}", id.expect("the token")["id"]);
-    let ask = browser.get(&path);
-    assert!(ask.text().contains("Delete the token"), "{}", ask.text());
+    let path = format!("{API_SETTINGS}/tokens/{}", id.expect("the token")["id"]);
+    let confirmation = browser.get(&path);
+    assert!(
+        confirmation.text().contains("Delete the token"),
+        "{}",
+        confirmation.text()
+    );
     let works = service.call_as(&secret, "GET", "/token", b"");
-    assert_eq!(works.status, 200, "asking deletes nothing");
-    let gone = browser.submit(&[]);
-    assert_eq!(gone.status, 303, "{}", gone.text());
+    assert_eq!(works.status, 200, "the confirmation page deletes nothing");
+    let deleted = browser.submit(&[]);
+    assert_eq!(deleted.status, 303, "{}", deleted.text());
     wait_for("the refusal", || {
         let refused = service.call_as(&secret, "GET", "/token", b"");
         (refused.status == 401).then_some(())
     });
-    assert!(!browser.follow(&gone).text().contains("backend"));
+    assert!(!browser.follow(&deleted).text().contains("backend"));
     assert_eq!(send(&mut browser, &path, &[]).status, 404, "it is gone");
 }
 
@@ -117,7 +121,7 @@ fn a_refused_token_keeps_what_was_typed() {
             "192.0.2.1",
         ),
     ] {
-        let page = send(&mut browser, NEW, &fields);
+        let page = send(&mut browser, NEW_TOKEN, &fields);
         assert_eq!(page.status, 422, "{fields:?}");
         let text = page.text();
         assert!(text.contains(words), "{fields:?}: {text}");
@@ -139,26 +143,29 @@ fn a_refused_token_keeps_what_was_typed() {
 }
 
 #[test]
-fn the_signing_secret_is_shown_to_whoever_asks_and_that_is_noted() {
+fn showing_the_signing_secret_is_in_the_audit_log() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = admin(&service);
-    let holds = |page: &str| {
+    let has_secret = |page: &str| {
         page.split("<code>whsec_")
             .nth(1)
             .is_some_and(|rest| !rest.starts_with('•'))
     };
-    assert!(!holds(&browser.get(HERE).text()));
+    assert!(!has_secret(&browser.get(API_SETTINGS).text()));
     let shown = send(&mut browser, "/dashboard/settings/api/secret", &[]);
-    assert!(holds(&shown.text()), "{}", shown.text());
+    assert!(has_secret(&shown.text()), "{}", shown.text());
     assert_eq!(shown.header("cache-control"), Some("no-store"));
-    assert!(!holds(&browser.get(HERE).text()), "not in a second view");
+    assert!(
+        !has_secret(&browser.get(API_SETTINGS).text()),
+        "not in a second view"
+    );
     let log = service.server.cli_json(&["audit", "--json"]);
-    let noted = log
+    let entry = log
         .as_array()
         .expect("a list")
         .iter()
         .find(|one| one["action"] == "secret.show");
-    assert_eq!(noted.expect("a line")["who"], "admin@example.com");
+    assert_eq!(entry.expect("a line")["who"], "admin@example.com");
     assert!(!log.to_string().contains("whsec_"), "{log}");
 }
 
@@ -167,7 +174,7 @@ fn the_signing_secret_is_replaced_and_shown_once() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = admin(&service);
     let rotate = "/dashboard/settings/api/secret/rotate";
-    assert!(browser.get(HERE).text().contains(rotate));
+    assert!(browser.get(API_SETTINGS).text().contains(rotate));
     assert!(browser.get(rotate).text().contains("For 24 hours"));
     let first = send(&mut browser, "/dashboard/settings/api/secret", &[]).text();
     let second = send(&mut browser, rotate, &[]).text();
@@ -183,13 +190,13 @@ fn the_signing_secret_is_replaced_and_shown_once() {
     assert!(!log.contains("whsec_"), "{log}");
 }
 
-fn what_is_scheduled_is_paged_and_cancelled_once(backend: Backend) {
+fn scheduled_messages_are_paged_and_cancelled_once(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = admin(&service);
     let empty = browser.get("/dashboard/scheduled").text();
-    assert!(empty.contains("Nothing waits"), "{empty}");
+    assert!(empty.contains("Nothing is scheduled"), "{empty}");
     let time = with_offset(in_seconds(3600), 0);
-    // All at one time: only the IDs tell them apart.
+    // All at the same time, so only the IDs decide the order.
     let to: Vec<String> = (0..51).map(|n| format!("+371200001{n:02}")).collect();
     let body = sms_with(&json!({ "to": to, "scheduled": time }));
     let ids = service.accept(&body);
@@ -202,7 +209,7 @@ fn what_is_scheduled_is_paged_and_cancelled_once(backend: Backend) {
     assert!(!first.contains(&row(&ids[50])), "{first}");
     let (_, rest) = first
         .split_once("href=\"/dashboard/scheduled?after=")
-        .expect("a way on");
+        .expect("a link to the next page");
     let after = rest.split('"').next().expect("an address");
     let second = browser
         .get(&format!("/dashboard/scheduled?after={after}"))
@@ -213,19 +220,19 @@ fn what_is_scheduled_is_paged_and_cancelled_once(backend: Backend) {
     );
 
     let path = format!("/dashboard/scheduled/{}", ids[0]);
-    let ask = browser.get(&path);
+    let confirmation = browser.get(&path);
     assert!(
-        ask.text().contains("Cancel this message?"),
+        confirmation.text().contains("Cancel this message?"),
         "{}",
-        ask.text()
+        confirmation.text()
     );
     let balance = service.balance();
     assert_eq!(browser.submit(&[]).status, 303);
-    assert_ne!(service.balance(), balance, "given back");
+    assert_ne!(service.balance(), balance, "refunded");
     let again = send(&mut browser, &path, &[]);
     assert_eq!(again.status, 409, "{}", again.text());
     assert!(
-        again.text().contains("cancelled before"),
+        again.text().contains("already cancelled"),
         "{}",
         again.text()
     );
@@ -248,7 +255,7 @@ fn what_is_scheduled_is_paged_and_cancelled_once(backend: Backend) {
     );
 }
 
-fn callbacks_are_sent_again_by_what_was_chosen(backend: Backend) {
+fn callbacks_that_match_the_filter_are_sent_again(backend: Backend) {
     let service = Service::with(backend, |builder| {
         builder.env("SWITCHBOARD_CALLBACKS__PARK_AFTER_DAYS", "0")
     });
@@ -261,37 +268,39 @@ fn callbacks_are_sent_again_by_what_was_chosen(backend: Backend) {
     for words in ["parked", &receiver.addr().to_string(), "later"] {
         assert!(list.contains(words), "{words}: {list}");
     }
-    let here = receiver.url("");
+    let url = receiver.url("");
     for (fields, words) in [
-        (vec![("url", here.as_str())], "At most 1 callback<"),
-        (vec![("url", "http://192.0.2.1/")], "No callback fits"),
+        (vec![("url", url.as_str())], "At most 1 callback<"),
+        (vec![("url", "http://192.0.2.1/")], "No callback matches"),
         (vec![("from", "2020-01-01T00:00")], "At most 1 callback<"),
-        (vec![("until", "2020-01-01T00:00")], "No callback fits"),
+        (vec![("until", "2020-01-01T00:00")], "No callback matches"),
     ] {
         let query = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(&fields)
             .finish();
-        let ask = browser
+        let confirmation = browser
             .get(&format!("/dashboard/callbacks/replay?{query}"))
             .text();
-        assert!(ask.contains(words), "{fields:?}: {ask}");
+        assert!(confirmation.contains(words), "{fields:?}: {confirmation}");
     }
-    assert_eq!(receiver.count(), 1, "asking sends nothing");
-    let everything = send(&mut browser, "/dashboard/callbacks/replay", &[]);
-    assert_eq!(everything.status, 400, "it must be said which");
+    assert_eq!(receiver.count(), 1, "the preview sends nothing");
+    let unfiltered = send(&mut browser, "/dashboard/callbacks/replay", &[]);
+    assert_eq!(unfiltered.status, 400, "a filter is required");
     let done = send(
         &mut browser,
         "/dashboard/callbacks/replay",
-        &[("url", &here)],
+        &[("url", &url)],
     );
     assert!(
-        done.text().contains("1 callback is sent again"),
+        done.text().contains("1 callback is being sent again"),
         "{}",
         done.text()
     );
-    wait_for("the second try", || (receiver.count() == 2).then_some(()));
+    wait_for("the second attempt", || {
+        (receiver.count() == 2).then_some(())
+    });
     let path = format!("/dashboard/callbacks/{}", callback["id"]);
-    wait_for("both tries on the page", || {
+    wait_for("both attempts on the page", || {
         let page = browser.get(&path).text();
         (page.matches("200, but the body was").count() >= 2).then_some(())
     });
@@ -305,13 +314,13 @@ fn a_client_that_is_disconnected_is_answered_with_401(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = admin(&service);
     let client = Client::new(&service);
-    browser.get(&client.ask("sms:rates numbers:read"));
+    browser.get(&client.request_consent("sms:rates numbers:read"));
     let answered = browser.submit(&[("scope", "sms:rates"), ("decision", "approve")]);
-    let given = client.redeem(&parameter(&answered, "code").expect("a code"));
-    let token = given["access_token"].as_str().expect("a token");
+    let granted = client.redeem(&parameter(&answered, "code").expect("a code"));
+    let token = granted["access_token"].as_str().expect("a token");
     assert_eq!(service.call_as(token, "GET", "/rates", b"").status, 200);
 
-    let list = browser.get(HERE).text();
+    let list = browser.get(API_SETTINGS).text();
     for words in [
         "oauth:access:",
         "oauth:refresh:",
@@ -322,9 +331,9 @@ fn a_client_that_is_disconnected_is_answered_with_401(backend: Backend) {
     }
     let (_, rest) = list
         .split_once("href=\"/dashboard/settings/api/clients/")
-        .expect("a way");
+        .expect("a link");
     let id = rest.split('"').next().expect("an ID");
-    let path = format!("{HERE}/clients/{id}");
+    let path = format!("{API_SETTINGS}/clients/{id}");
 
     service.create_account("other");
     let more = ["--role", "admin", "--account", "other"];
@@ -336,7 +345,7 @@ fn a_client_that_is_disconnected_is_answered_with_401(backend: Backend) {
     assert_eq!(
         service.call_as(token, "GET", "/rates", b"").status,
         200,
-        "still"
+        "not disconnected yet"
     );
 
     assert!(

@@ -1,4 +1,4 @@
-//! Callers that send orders to any node, write down what they are told, and repeat an order that has a key.
+//! Callers that send requests to any node, record the answers, and repeat requests that have a key.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,147 +9,155 @@ use std::time::Duration;
 
 use testkit::http::{Connection, Response};
 
-use super::log::{CANCELLED, End, Log, Told};
-use super::orders::Order;
-use crate::faults::ledger::is_refusal;
+use super::log::{Answer, CANCELLED, FinalState, Log};
+use super::requests::PlannedRequest;
+use crate::faults::answer_log::is_refusal;
 
-/// The patience of a caller with one answer.
-const PATIENCE: Duration = Duration::from_secs(8);
-/// Between two orders of a caller.
-const PACE: Duration = Duration::from_millis(25);
-/// Before an order with a key is tried again.
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// How long a caller waits for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
+/// Between two requests of a caller.
+const PAUSE: Duration = Duration::from_millis(25);
+/// Before a request with a key is repeated.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
 
-/// How the service is reached.
+/// How to reach the nodes, and where their reports go.
 #[derive(Clone)]
-pub(super) struct Way {
-    pub(super) doors: Vec<SocketAddr>,
+pub(super) struct Endpoints {
+    pub(super) addresses: Vec<SocketAddr>,
     pub(super) token: String,
     pub(super) receiver: String,
     pub(super) log: Arc<Log>,
 }
 
-/// Callers at work.
+/// Running callers.
 pub(super) struct Callers {
-    enough: Arc<AtomicBool>,
+    should_stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Callers {
-    /// So many that send orders, and one that looks what became of them.
-    pub(super) fn start(way: &Way, count: usize) -> Self {
-        let enough = Arc::new(AtomicBool::new(false));
+    /// Starts `count` callers that send requests, and one that reads the status of messages.
+    pub(super) fn start(endpoints: &Endpoints, count: usize) -> Self {
+        let should_stop = Arc::new(AtomicBool::new(false));
         let mut threads: Vec<_> = (0..count)
-            .map(|place| {
-                let (mut caller, enough) = (Caller::new(way, place), enough.clone());
+            .map(|index| {
+                let (mut caller, should_stop) =
+                    (Caller::new(endpoints, index), should_stop.clone());
                 thread::spawn(move || {
-                    while !enough.load(Ordering::SeqCst) {
-                        let order = Order::make(&caller.way.log);
-                        caller.send(&order, || enough.load(Ordering::SeqCst));
-                        thread::sleep(PACE); // tidy: the pace of a caller
+                    while !should_stop.load(Ordering::SeqCst) {
+                        let request = PlannedRequest::make(&caller.endpoints.log);
+                        caller.send(&request, || should_stop.load(Ordering::SeqCst));
+                        thread::sleep(PAUSE); // tidy: the pace of a caller
                     }
                 })
             })
             .collect();
-        let (mut looker, done) = (Caller::new(way, count), enough.clone());
+        let (mut status_checker, done) = (Caller::new(endpoints, count), should_stop.clone());
         threads.push(thread::spawn(move || {
             while !done.load(Ordering::SeqCst) {
-                looker.look_at_some();
-                thread::sleep(PACE); // tidy: the pace of a caller
+                status_checker.check_some_statuses();
+                thread::sleep(PAUSE); // tidy: the pace of a caller
             }
         }));
-        Self { enough, threads }
+        Self {
+            should_stop,
+            threads,
+        }
     }
 
-    /// Sends everyone home after their next answer.
-    pub(super) fn leave(self) {
-        self.enough.store(true, Ordering::SeqCst);
+    /// Stops each caller after its next answer.
+    pub(super) fn stop(self) {
+        self.should_stop.store(true, Ordering::SeqCst);
         for caller in self.threads {
             caller.join().expect("no caller panics");
         }
     }
 }
 
-/// One caller, with a connection to the door that it used last.
+/// One caller, with a connection to the node that it called last.
 pub(super) struct Caller {
-    way: Way,
+    endpoints: Endpoints,
     turn: usize,
     connection: Option<Connection>,
 }
 
 impl Caller {
-    pub(super) fn new(way: &Way, turn: usize) -> Self {
+    pub(super) fn new(endpoints: &Endpoints, turn: usize) -> Self {
         Self {
-            way: way.clone(),
+            endpoints: endpoints.clone(),
             turn,
             connection: None,
         }
     }
 
-    /// Sends an order, again while it has a key and no answer that counts, until it is `enough`.
-    pub(super) fn send(&mut self, order: &Order, enough: impl Fn() -> bool) {
-        self.way.log.begin(order);
+    /// Sends a request. One with a key is repeated until it has a definite answer or `should_stop` is true.
+    pub(super) fn send(&mut self, request: &PlannedRequest, should_stop: impl Fn() -> bool) {
+        self.endpoints.log.record_request(request);
         loop {
-            let told = self.try_once(order);
-            let counts = matches!(told, Told::Ids(_) | Told::Refused(400));
-            if counts || !order.is_keyed || enough() {
+            let answer = self.try_once(request);
+            let is_definite = matches!(answer, Answer::Ids(_) | Answer::Refused(400));
+            if is_definite || !request.is_keyed || should_stop() {
                 break;
             }
-            thread::sleep(AGAIN_AFTER); // tidy: the pace of a caller
+            thread::sleep(RETRY_AFTER); // tidy: the pace of a caller
         }
-        if order.is_cancelled {
-            self.take_back(order.number);
+        if request.is_cancelled {
+            self.cancel(request.number);
         }
     }
 
-    /// Sends an order once and writes down what it is told.
-    pub(super) fn try_once(&mut self, order: &Order) -> Told {
-        let body = order.body(&self.way.log, &self.way.receiver).to_string();
-        let key = order.key();
+    /// Sends a request once and records the answer.
+    pub(super) fn try_once(&mut self, request: &PlannedRequest) -> Answer {
+        let body = request
+            .body(&self.endpoints.log, &self.endpoints.receiver)
+            .to_string();
+        let key = request.key();
         let key = key.as_deref().map(|key| ("Idempotency-Key", key));
-        let answer = self.ask("POST", "/sms", key.as_slice(), body.as_bytes());
-        let told = match answer {
-            Err(_) => Told::Nothing,
-            Ok(answer) if answer.status == 200 => Told::Ids(ids_of(&answer)),
-            Ok(answer) if answer.status == 400 && order.is_invalid => Told::Refused(400),
-            Ok(answer) if is_refusal(&answer) => Told::Refused(503),
-            Ok(answer) => {
-                let said = format!("{order:?} got {} {}", answer.status, answer.text());
-                self.way.log.wrong(said);
-                Told::Refused(answer.status)
+        let response = self.call("POST", "/sms", key.as_slice(), body.as_bytes());
+        let answer = match response {
+            Err(_) => Answer::Missing,
+            Ok(response) if response.status == 200 => Answer::Ids(ids_of(&response)),
+            Ok(response) if response.status == 400 && request.is_invalid => Answer::Refused(400),
+            Ok(response) if is_refusal(&response) => Answer::Refused(503),
+            Ok(response) => {
+                let got = format!("{request:?} got {} {}", response.status, response.text());
+                self.endpoints.log.record_unexpected(got);
+                Answer::Refused(response.status)
             }
         };
-        self.way.log.told(order.number, told.clone());
-        told
+        self.endpoints
+            .log
+            .record_answer(request.number, answer.clone());
+        answer
     }
 
-    /// Takes back what is scheduled.
-    fn take_back(&mut self, number: u64) {
-        let ids = self.way.log.pages().cases[&number]
+    /// Cancels the scheduled messages of a request.
+    fn cancel(&mut self, number: u64) {
+        let ids = self.endpoints.log.observed().requests[&number]
             .ids()
             .map(<[u64]>::to_vec);
         for id in ids.into_iter().flatten() {
-            let answer = self.ask("DELETE", &format!("/sms/{id}"), &[], b"");
-            let told = match answer {
-                Ok(answer) if answer.status == 200 => Told::Ids(vec![id]),
-                Ok(answer) => Told::Refused(answer.status),
-                Err(_) => Told::Nothing,
+            let response = self.call("DELETE", &format!("/sms/{id}"), &[], b"");
+            let answer = match response {
+                Ok(response) if response.status == 200 => Answer::Ids(vec![id]),
+                Ok(response) => Answer::Refused(response.status),
+                Err(_) => Answer::Missing,
             };
-            self.way.log.cancelled(number, told);
+            self.endpoints.log.record_cancellation(number, answer);
         }
     }
 
-    /// Asks where a few of the answered messages stand.
-    fn look_at_some(&mut self) {
+    /// Reads the status of a few of the answered messages.
+    fn check_some_statuses(&mut self) {
         self.turn += 1;
         let ids: Vec<u64> = {
-            let pages = self.way.log.pages();
-            let answered: Vec<u64> = pages
-                .cases
+            let observed = self.endpoints.log.observed();
+            let answered: Vec<u64> = observed
+                .requests
                 .values()
                 .rev()
                 .take(300)
-                .flat_map(|case| case.ids().unwrap_or_default().to_vec())
+                .flat_map(|record| record.ids().unwrap_or_default().to_vec())
                 .collect();
             let every = answered.len() / 4 + 1;
             answered
@@ -159,38 +167,40 @@ impl Caller {
                 .collect()
         };
         for id in ids {
-            self.look(id);
+            self.check_status(id);
         }
     }
 
-    /// Asks where a message stands and writes it down; says whether it got an answer.
-    pub(super) fn look(&mut self, id: u64) -> bool {
-        let Ok(answer) = self.ask("GET", &format!("/sms/status/{id}"), &[], b"") else {
+    /// Reads and records the status of a message. Returns whether there was an answer.
+    pub(super) fn check_status(&mut self, id: u64) -> bool {
+        let Ok(answer) = self.call("GET", &format!("/sms/status/{id}"), &[], b"") else {
             return false;
         };
         match answer.status {
-            200 => self.way.log.looked(id, end_of(&answer)),
-            404 => self
-                .way
+            200 => self
+                .endpoints
                 .log
-                .wrong(format!("{id} was answered and is unknown")),
+                .record_status(id, final_state_of(&answer)),
+            404 => self
+                .endpoints
+                .log
+                .record_unexpected(format!("{id} was answered and is unknown")),
             _ => return false,
         }
         true
     }
 
-    /// Whether one node says that it is ready.
     pub(super) fn is_ready(addr: SocketAddr) -> bool {
         let mut ready = false;
         if let Ok(mut connection) = Connection::open(addr) {
-            connection.set_deadline(PATIENCE);
+            connection.set_deadline(ANSWER_TIMEOUT);
             let answer = connection.request("GET", "/health/ready", &[], b"");
             ready = answer.is_ok_and(|answer| answer.status == 200);
         }
         ready
     }
 
-    pub(super) fn ask(
+    pub(super) fn call(
         &mut self,
         method: &str,
         path: &str,
@@ -199,12 +209,12 @@ impl Caller {
     ) -> io::Result<Response> {
         if self.connection.is_none() {
             self.turn += 1;
-            let door = self.way.doors[self.turn % self.way.doors.len()];
-            let mut connection = Connection::open(door)?;
-            connection.set_deadline(PATIENCE);
+            let address = self.endpoints.addresses[self.turn % self.endpoints.addresses.len()];
+            let mut connection = Connection::open(address)?;
+            connection.set_deadline(ANSWER_TIMEOUT);
             self.connection = Some(connection);
         }
-        let token = self.way.token.clone();
+        let token = self.endpoints.token.clone();
         let mut headers = vec![
             ("X-Service-Token", token.as_str()),
             ("Content-Type", "application/json"),
@@ -212,8 +222,8 @@ impl Caller {
         headers.extend_from_slice(more);
         let connection = self.connection.as_mut().expect("it was just opened");
         let answer = connection.request(method, path, &headers, body);
-        // Another door the next time, now and then even without a reason. One step after a failure: of two doors, two
-        // steps would lead back to the one that is closed.
+        // Change the node after a failure, and sometimes without one. A failure counts one step only: with two nodes,
+        // two steps would lead back to the one that is down.
         self.turn += usize::from(answer.is_ok());
         let stays = answer
             .as_ref()
@@ -233,8 +243,8 @@ fn ids_of(answer: &Response) -> Vec<u64> {
         .collect()
 }
 
-/// How a message has ended, if it has.
-fn end_of(answer: &Response) -> Option<End> {
+/// The final state of a message, once it has ended.
+fn final_state_of(answer: &Response) -> Option<FinalState> {
     let answer = answer.json();
     if answer["state"] == "cancelled" {
         return Some(CANCELLED);

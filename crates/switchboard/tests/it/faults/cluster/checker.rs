@@ -1,36 +1,36 @@
-//! Holds what was seen from outside, and what the books say, against the promises.
+//! Compares what was observed from outside, and the contents of the database, with the guarantees.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::books::{Books, Row};
-use super::log::{Case, Fault, Pages, Report, Submit, Told};
+use super::contents::{DatabaseContents, Row};
+use super::log::{Answer, Fault, Observations, Report, RequestRecord, Submit};
 
-/// How late a message may be once nothing is broken, apart from the time that the machine stood still.
+/// How late a message may be once all faults are over, not counting stalls of the machine.
 pub(super) const LATEST_MS: u64 = 2000;
-/// A cause may come so long before the first of two submits: what was with the network when it came.
+/// A fault explains a duplicate even if it ended this long before the first submit.
 const IN_FLIGHT_MS: u64 = 2000;
 
-/// What a kind of fault permits.
+/// What a scenario permits besides the guarantees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leave {
-    /// An order without a key that got 503 may be stored all the same: a database that goes away in the middle of a
-    /// commit does not say what became of it.
+pub(super) struct Tolerance {
+    /// A request without a key that got 503 may be stored: when the database goes away in the middle of a commit,
+    /// nobody knows the outcome.
     pub(super) unknown_commits: bool,
 }
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) messages: usize,
     pub(super) lost: usize,
     pub(super) duplicates: usize,
     pub(super) late: usize,
-    /// The latest of the messages that must be in time.
+    /// The largest lateness of the messages that must be on time.
     pub(super) latest: Option<Lateness>,
-    pub(super) breaches: Vec<String>,
+    pub(super) violations: Vec<String>,
 }
 
-/// How long after its time a message was sent, and how much of that the machine stood still.
+/// How long after its time a message was sent, and how much of that was a stall of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lateness {
     pub(super) late_ms: u64,
@@ -43,43 +43,47 @@ impl Lateness {
     }
 }
 
-/// Every promise.
-pub(super) fn check(pages: &Pages, books: &Books, leave: Leave) -> Verdict {
+/// Checks every guarantee.
+pub(super) fn check(
+    observed: &Observations,
+    contents: &DatabaseContents,
+    tolerance: Tolerance,
+) -> Verdict {
     let mut checker = Checker {
-        pages,
-        books,
-        leave,
-        by_id: books.rows.iter().map(|row| (row.id, row)).collect(),
-        by_number: group(books),
+        observed,
+        contents,
+        tolerance,
+        by_id: contents.rows.iter().map(|row| (row.id, row)).collect(),
+        by_number: group(contents),
         verdict: Verdict {
-            messages: books.rows.len(),
-            breaches: pages.wrong.clone(),
+            messages: contents.rows.len(),
+            violations: observed.unexpected.clone(),
             ..Verdict::default()
         },
     };
     checker.check_answers();
-    checker.check_orders();
-    checker.check_ends();
+    checker.check_requests();
+    checker.check_final_states();
     checker.check_reports();
     checker.check_money();
     checker.check_times();
     checker.check_repetitions();
-    checker.check_books();
+    checker.check_contents();
     checker.verdict
 }
 
 struct Checker<'a> {
-    pages: &'a Pages,
-    books: &'a Books,
-    leave: Leave,
+    observed: &'a Observations,
+    contents: &'a DatabaseContents,
+    tolerance: Tolerance,
     by_id: HashMap<u64, &'a Row>,
     by_number: BTreeMap<u64, Vec<&'a Row>>,
     verdict: Verdict,
 }
 
-fn group(books: &Books) -> BTreeMap<u64, Vec<&Row>> {
+fn group(contents: &DatabaseContents) -> BTreeMap<u64, Vec<&Row>> {
     let mut groups: BTreeMap<u64, Vec<&Row>> = BTreeMap::new();
-    for row in &books.rows {
+    for row in &contents.rows {
         if let Some(number) = row.number {
             groups.entry(number).or_default().push(row);
         }
@@ -88,168 +92,196 @@ fn group(books: &Books) -> BTreeMap<u64, Vec<&Row>> {
 }
 
 impl Checker<'_> {
-    fn breach(&mut self, what: String) {
-        self.verdict.breaches.push(what);
+    fn violation(&mut self, what: String) {
+        self.verdict.violations.push(what);
     }
 
-    /// Every answered ID exists, once, and is the message that was asked for.
+    /// Every answered ID exists, is unique, and belongs to the requested message.
     fn check_answers(&mut self) {
         let mut given: HashMap<u64, u64> = HashMap::new();
-        for case in self.pages.cases.values() {
-            let number = case.order.number;
-            let Some(ids) = case.ids() else { continue };
-            if ids.len() != case.order.to.len() {
-                self.breach(format!("order {number} got {ids:?}"));
+        for record in self.observed.requests.values() {
+            let number = record.request.number;
+            let Some(ids) = record.ids() else { continue };
+            if ids.len() != record.request.to.len() {
+                self.violation(format!("request {number} got {ids:?}"));
             }
-            for (id, (to, _)) in ids.iter().zip(&case.order.to) {
+            for (id, (to, _)) in ids.iter().zip(&record.request.to) {
                 if let Some(other) = given.insert(*id, number) {
-                    self.breach(format!("ID {id} was given to {other} and {number}"));
+                    self.violation(format!("ID {id} was given to {other} and {number}"));
                 }
                 match self.by_id.get(id) {
                     None => {
                         self.verdict.lost += 1;
-                        self.breach(format!("{id} of order {number} was answered and is lost"));
+                        self.violation(format!(
+                            "{id} of request {number} was answered and is lost"
+                        ));
                     }
                     Some(row) if row.number == Some(number) && row.to == *to => {}
-                    Some(row) => self.breach(format!("{id} of order {number} is {row:?}")),
+                    Some(row) => self.violation(format!("{id} of request {number} is {row:?}")),
                 }
             }
         }
     }
 
-    /// What is stored was asked for: once for a key, never after a refusal.
-    fn check_orders(&mut self) {
+    /// Every stored message was requested; a key is stored once, a refused request never.
+    fn check_requests(&mut self) {
         for (number, rows) in &self.by_number.clone() {
-            let Some(case) = self.pages.cases.get(number) else {
-                self.breach(format!("nobody made the order {number} of {rows:?}"));
+            let Some(record) = self.observed.requests.get(number) else {
+                self.violation(format!("nobody sent request {number} of {rows:?}"));
                 continue;
             };
-            if let Some(breach) = judge_stored(case, rows, self.leave) {
-                self.breach(breach);
+            if let Some(violation) = check_stored(record, rows, self.tolerance) {
+                self.violation(violation);
             }
         }
-        for case in self.pages.cases.values() {
-            let number = case.order.number;
-            let answers = case.told.iter().filter(|told| matches!(told, Told::Ids(_)));
+        for record in self.observed.requests.values() {
+            let number = record.request.number;
+            let answers = record
+                .answers
+                .iter()
+                .filter(|answer| matches!(answer, Answer::Ids(_)));
             let answers: Vec<_> = answers.collect();
             if answers.windows(2).any(|pair| pair[0] != pair[1]) {
-                self.breach(format!("the key of order {number} gave {answers:?}"));
+                self.violation(format!("the key of request {number} gave {answers:?}"));
             }
-            if case.order.is_invalid != case.told.contains(&Told::Refused(400)) && !is_silent(case)
+            if record.request.is_invalid != record.answers.contains(&Answer::Refused(400))
+                && !has_no_definite_answer(record)
             {
-                self.breach(format!("order {number} was told {:?}", case.told));
+                self.violation(format!(
+                    "request {number} was answered {:?}",
+                    record.answers
+                ));
             }
         }
     }
 
-    /// Exactly one final state, the right one, and never another.
-    fn check_ends(&mut self) {
-        for case in self.pages.cases.values() {
-            for (id, (_, end)) in case.ids().unwrap_or_default().iter().zip(&case.order.to) {
+    /// Each message has exactly one final state, the expected one, and it never changes.
+    fn check_final_states(&mut self) {
+        for record in self.observed.requests.values() {
+            for (id, (_, final_state)) in record
+                .ids()
+                .unwrap_or_default()
+                .iter()
+                .zip(&record.request.to)
+            {
                 let Some(row) = self.by_id.get(id) else {
                     continue;
                 };
-                // Whether one that nobody could take back is still there is no matter.
-                let may_wait =
-                    case.order.is_cancelled && !matches!(case.cancelled, Some(Told::Ids(_)));
-                if row.end.is_none() && !may_wait {
+                // A message may still wait if the request to cancel it failed.
+                let may_wait = record.request.is_cancelled
+                    && !matches!(record.cancelled, Some(Answer::Ids(_)));
+                if row.final_state.is_none() && !may_wait {
                     self.verdict.lost += 1;
-                    self.breach(format!("{id} of order {} never ended", case.order.number));
-                } else if row.end.is_some_and(|found| found != *end) {
-                    let found = row.end;
-                    self.breach(format!("{id} ended as {found:?} and not as {end:?}"));
+                    self.violation(format!(
+                        "{id} of request {} never ended",
+                        record.request.number
+                    ));
+                } else if row.final_state.is_some_and(|found| found != *final_state) {
+                    let found = row.final_state;
+                    self.violation(format!(
+                        "{id} ended as {found:?} and not as {final_state:?}"
+                    ));
                 }
             }
         }
-        for (id, looks) in &self.pages.looks {
-            let ends: BTreeSet<_> = looks.iter().flatten().collect();
-            let changed = looks.windows(2).any(|pair| pair[0].is_some());
-            let stored = self.by_id.get(id).and_then(|row| row.end);
-            let differs = ends.iter().any(|end| Some(**end) != stored);
+        for (id, status_checks) in &self.observed.status_checks {
+            let final_states: BTreeSet<_> = status_checks.iter().flatten().collect();
+            let changed = status_checks.windows(2).any(|pair| pair[0].is_some());
+            let stored = self.by_id.get(id).and_then(|row| row.final_state);
+            let differs = final_states
+                .iter()
+                .any(|final_state| Some(**final_state) != stored);
             if changed || differs {
-                self.breach(format!("{id} was seen as {looks:?} and is {stored:?}"));
+                self.violation(format!(
+                    "{id} was seen as {status_checks:?} and is {stored:?}"
+                ));
             }
         }
     }
 
-    /// Each report was received at least once, or waits; all reports of a message are the same.
+    /// Each report was received at least once or still waits; all reports of a message are equal.
     fn check_reports(&mut self) {
-        for case in self.pages.cases.values() {
-            for id in case.ids().unwrap_or_default() {
-                let reports = self.pages.reports.get(id).map_or(&[][..], Vec::as_slice);
+        for record in self.observed.requests.values() {
+            for id in record.ids().unwrap_or_default() {
+                let reports = self.observed.reports.get(id).map_or(&[][..], Vec::as_slice);
                 let is_received = reports.iter().any(|report| report.received);
-                let waits = self.books.undelivered.contains(id);
-                let ended = self.by_id.get(id).is_some_and(|row| row.end.is_some());
-                if case.order.is_reported && ended && !is_received && !waits {
-                    self.breach(format!("{id} ended and its report is nowhere"));
+                let waits = self.contents.undelivered_reports.contains(id);
+                let ended = self
+                    .by_id
+                    .get(id)
+                    .is_some_and(|row| row.final_state.is_some());
+                if record.request.is_reported && ended && !is_received && !waits {
+                    self.violation(format!("{id} ended and its report is nowhere"));
                 }
-                if !case.order.is_reported && !reports.is_empty() {
-                    self.breach(format!("{id} was reported though nobody asked"));
+                if !record.request.is_reported && !reports.is_empty() {
+                    self.violation(format!("{id} was reported, but no report was requested"));
                 }
             }
         }
-        for (id, reports) in &self.pages.reports {
-            if let Some(breach) = judge_reports(*id, reports, self.by_id.get(id).copied()) {
-                self.breach(breach);
+        for (id, reports) in &self.observed.reports {
+            if let Some(violation) =
+                check_report_contents(*id, reports, self.by_id.get(id).copied())
+            {
+                self.violation(violation);
             }
         }
     }
 
-    /// The ledger gives the balance, and the messages give the ledger.
+    /// The ledger adds up to the balance, and the messages add up to the ledger.
     fn check_money(&mut self) {
-        for purse in &self.books.purses {
-            let rows = self.books.rows.iter();
-            let rows = rows.filter(|row| row.account == purse.account);
+        for funds in &self.contents.funds {
+            let rows = self.contents.rows.iter();
+            let rows = rows.filter(|row| row.account == funds.account);
             let cost: i64 = rows.map(Row::cost).sum();
-            if purse.balance != purse.ledger || purse.traffic != -cost {
-                self.breach(format!("messages cost {cost}, but {purse:?}"));
+            if funds.balance != funds.ledger || funds.traffic != -cost {
+                self.violation(format!("messages cost {cost}, but {funds:?}"));
             }
         }
     }
 
-    /// Never early; not late once nothing is broken; not at all once it is taken back.
+    /// No message is early, none is late once all faults are over, and no cancelled message is sent.
     fn check_times(&mut self) {
         let mut first: HashMap<u64, u64> = HashMap::new();
-        for submit in &self.pages.submits {
+        for submit in &self.observed.submits {
             let earliest = first.entry(submit.number).or_insert(submit.at_ms);
             *earliest = (*earliest).min(submit.at_ms);
         }
-        for case in self.pages.cases.values() {
-            let number = case.order.number;
-            let Some(due) = case.order.not_before_ms else {
+        for record in self.observed.requests.values() {
+            let number = record.request.number;
+            let Some(due) = record.request.not_before_ms else {
                 continue;
             };
             let sent = first.get(&number).copied();
             if sent.is_some_and(|sent| sent < due) {
-                self.breach(format!("order {number} for {due} was sent at {sent:?}"));
+                self.violation(format!("request {number} for {due} was sent at {sent:?}"));
             }
-            if matches!(case.cancelled, Some(Told::Ids(_))) && sent.is_some() {
-                self.breach(format!("order {number} was taken back and sent"));
+            if matches!(record.cancelled, Some(Answer::Ids(_))) && sent.is_some() {
+                self.violation(format!("request {number} was cancelled and sent"));
             }
-            let is_calm = self.pages.calm_ms.is_some_and(|calm| due >= calm);
-            let is_accepted = case.ids().is_some() && !case.order.is_cancelled;
-            if is_calm && is_accepted {
+            let is_after_faults = self.observed.faults_over_ms.is_some_and(|over| due >= over);
+            let is_accepted = record.ids().is_some() && !record.request.is_cancelled;
+            if is_after_faults && is_accepted {
                 self.check_lateness(number, due, sent);
             }
         }
     }
 
-    /// How late a message was is measured. What the machine alone delayed is no breach.
+    /// Measures how late a message was. A delay that a stall of the machine explains is no violation.
     fn check_lateness(&mut self, number: u64, due: u64, sent: Option<u64>) {
         let lateness = sent.map(|sent| Lateness {
             late_ms: sent.saturating_sub(due),
-            stalled_ms: self.pages.stalled_ms(due, sent),
+            stalled_ms: self.observed.stalled_ms(due, sent),
         });
         self.verdict.latest = self.verdict.latest.max(lateness);
         if !lateness.is_some_and(Lateness::is_explained) {
             self.verdict.late += 1;
-            self.breach(format!(
-                "order {number} for {due} was sent at {sent:?}: {lateness:?}"
+            self.violation(format!(
+                "request {number} for {due} was sent at {sent:?}: {lateness:?}"
             ));
         }
     }
 
-    /// A part is sent again only when something broke while it was under way, and only so often.
+    /// A part is sent again only if a fault hit it on its way, and no fault causes more duplicates than it may.
     fn check_repetitions(&mut self) {
         let mut parts: BTreeMap<(u64, u64, u8), Vec<u64>> = BTreeMap::new();
         for Submit {
@@ -257,7 +289,7 @@ impl Checker<'_> {
             to,
             part,
             at_ms,
-        } in &self.pages.submits
+        } in &self.observed.submits
         {
             parts.entry((*number, *to, *part)).or_default().push(*at_ms);
         }
@@ -267,81 +299,84 @@ impl Checker<'_> {
             let mut used = HashSet::new();
             for pair in times.windows(2) {
                 self.verdict.duplicates += 1;
-                let cause = find_cause(&self.pages.faults, pair, &used);
+                let cause = find_cause(&self.observed.faults, pair, &used);
                 match cause {
                     Some(fault) => {
                         used.insert(fault);
                         *caused.entry(fault).or_default() += 1;
                     }
-                    None => self.breach(format!("{part:?} was sent at {pair:?} without a cause")),
+                    None => {
+                        self.violation(format!("{part:?} was sent at {pair:?} without a cause"));
+                    }
                 }
             }
         }
         for (fault, count) in caused {
-            let fault = self.pages.faults[fault];
-            if count > fault.most {
-                self.breach(format!("{count} parts were sent again after {fault:?}"));
+            let fault = self.observed.faults[fault];
+            if count > fault.max_duplicates {
+                self.violation(format!("{count} parts were sent again after {fault:?}"));
             }
         }
     }
 
-    /// A stale owner has settled nothing, and the database is whole.
-    fn check_books(&mut self) {
-        for id in &self.books.doubled {
-            self.breach(format!("two tries of {id} were settled"));
+    /// No stale owner has settled a message, and the database is intact.
+    fn check_contents(&mut self) {
+        for id in &self.contents.settled_twice {
+            self.violation(format!("two attempts of {id} were settled"));
         }
-        for damage in &self.books.damage {
-            self.breach(format!("the database is damaged: {damage}"));
+        for damage in &self.contents.damage {
+            self.violation(format!("the database is damaged: {damage}"));
         }
     }
 }
 
-/// Whether a caller was never told anything that counts.
-fn is_silent(case: &Case) -> bool {
-    let silent = |told: &Told| matches!(told, Told::Nothing | Told::Refused(503));
-    case.told.iter().all(silent)
+/// Whether the caller knows neither that the request was accepted nor that it is invalid.
+fn has_no_definite_answer(record: &RequestRecord) -> bool {
+    let is_indefinite = |answer: &Answer| matches!(answer, Answer::Missing | Answer::Refused(503));
+    record.answers.iter().all(is_indefinite)
 }
 
-/// What is wrong with the stored messages of an order, if anything.
-fn judge_stored(case: &Case, rows: &[&Row], leave: Leave) -> Option<String> {
-    let (number, recipients) = (case.order.number, case.order.to.len());
+/// What is wrong with the stored messages of a request, if anything.
+fn check_stored(record: &RequestRecord, rows: &[&Row], tolerance: Tolerance) -> Option<String> {
+    let (number, recipients) = (record.request.number, record.request.to.len());
     if rows.len() != recipients {
         return Some(format!(
-            "order {number} became {} messages, not {recipients}",
+            "request {number} became {} messages, not {recipients}",
             rows.len()
         ));
     }
-    if case.ids().is_some() {
+    if record.ids().is_some() {
         let ids: BTreeSet<u64> = rows.iter().map(|row| row.id).collect();
-        let told: BTreeSet<u64> = case.ids()?.iter().copied().collect();
-        return (ids != told).then(|| format!("order {number} was told {told:?} and is {ids:?}"));
+        let answered: BTreeSet<u64> = record.ids()?.iter().copied().collect();
+        return (ids != answered)
+            .then(|| format!("request {number} was answered {answered:?} and is {ids:?}"));
     }
-    // Nobody knows what became of an order without an answer. One that was refused must not be there, unless its key
-    // tells its caller so.
-    let is_unknown = case.told.contains(&Told::Nothing) || case.told.is_empty();
-    let is_refused = case
-        .told
+    // A request without an answer may be stored. A refused one must not be, unless a repetition with its key is
+    // answered with its IDs.
+    let is_unknown = record.answers.contains(&Answer::Missing) || record.answers.is_empty();
+    let is_refused = record
+        .answers
         .iter()
-        .any(|told| matches!(told, Told::Refused(_)));
-    let may_be = is_unknown || (leave.unknown_commits && !case.order.is_invalid);
-    (is_refused && !may_be).then(|| format!("order {number} was refused and is stored"))
+        .any(|answer| matches!(answer, Answer::Refused(_)));
+    let may_be_stored = is_unknown || (tolerance.unknown_commits && !record.request.is_invalid);
+    (is_refused && !may_be_stored).then(|| format!("request {number} was refused and is stored"))
 }
 
-fn judge_reports(id: u64, reports: &[Report], row: Option<&Row>) -> Option<String> {
+fn check_report_contents(id: u64, reports: &[Report], row: Option<&Row>) -> Option<String> {
     let first = reports.first()?;
     let Some(row) = row else {
         return Some(format!("{id} was reported and does not exist: {first:?}"));
     };
     let is_right = |report: &&Report| {
         Some(report.number) == row.number
-            && Some(report.end) == row.end
+            && Some(report.final_state) == row.final_state
             && report.webhook_id == first.webhook_id
     };
     let wrong = reports.iter().find(|report| !is_right(report))?;
     Some(format!("{id} was reported as {wrong:?} and is {row:?}"))
 }
 
-/// A fault between two submits, or while the first was under way, that has not served for this part yet.
+/// A fault between two submits, or during the first, that explains no other duplicate of this part.
 fn find_cause(faults: &[Fault], pair: &[u64], used: &HashSet<usize>) -> Option<usize> {
     let fits = |fault: &Fault| fault.from_ms <= pair[1] && fault.until_ms + IN_FLIGHT_MS >= pair[0];
     let mut unused = (0..faults.len()).filter(|at| !used.contains(at));

@@ -1,4 +1,4 @@
-//! Disks that are full and disks that cannot make a write durable, under `SQLite` and under `PostgreSQL`.
+//! Full disks and failed syncs, under `SQLite` and under `PostgreSQL`.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -7,55 +7,54 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use testkit::{PostgresServer, TempDir};
+use testkit::{PostgresServer, temp_dir};
 
-use super::database::{VANISHING, three_on_server};
+use super::database::{ALLOW_UNKNOWN_COMMITS, three_nodes_on_server};
 use super::nodes::{Cluster, Database, Setup, WINDOW};
 use super::processes::STRICT;
-use super::scenario::Ran;
-use crate::faults::dice::Dice;
-use crate::faults::shim::{Disk, Trouble};
+use super::scenario::ScenarioResult;
+use crate::faults::faulty_disk::{DiskFault, FaultyDisk};
+use crate::faults::rng::Rng;
 use crate::faults::waiting::wait_until;
 
 const NODES: usize = 3;
-/// Between two faults, and how long a disk stays full.
-const UP: Duration = Duration::from_secs(2);
-const FULL: Duration = Duration::from_secs(3);
-/// The file system of a server whose disk runs full.
-const SMALL: &str = "size=320m,mode=0777";
-const PIECE: usize = 1 << 20;
+/// Limits of the random times between two faults, and for which a disk stays full.
+const MAX_UPTIME: Duration = Duration::from_secs(2);
+const FULL_FOR: Duration = Duration::from_secs(3);
+/// A small file system for a server whose disk runs full.
+const TMPFS_OPTIONS: &str = "size=320m,mode=0777";
+const CHUNK: usize = 1 << 20;
 
-/// One node on a file.
-fn one_on_sqlite(disk: Option<&Disk>) -> Cluster {
+fn one_on_sqlite(disk: Option<&FaultyDisk>) -> Cluster {
     Cluster::start(&Setup {
         nodes: 1,
         database: Database::Sqlite,
-        equip: &|_, node| match disk {
-            Some(disk) => disk.equip(node),
+        configure: &|_, node| match disk {
+            Some(disk) => disk.configure(node),
             None => node,
         },
     })
 }
 
-/// The disk of a `SQLite` file is full for a while. Nothing dies, so nothing is sent twice, and what was refused was rolled
-/// back.
-pub(super) fn full_under_sqlite(cycles: usize) -> Ran {
-    let mut dice = Dice::throw();
-    let disk = Disk::new();
+/// The disk of a `SQLite` file is full for a while. No process dies, so nothing is sent twice, and refused requests are
+/// rolled back.
+pub(super) fn full_under_sqlite(cycles: usize) -> ScenarioResult {
+    let mut rng = Rng::seeded();
+    let disk = FaultyDisk::new();
     let cluster = one_on_sqlite(Some(&disk));
     let callers = cluster.callers();
     for _ in 0..cycles {
         cluster.wait_for_answered(30);
-        thread::sleep(dice.moment(UP)); // tidy: the moment of the fault is meant to be random
-        disk.begin(Trouble::DiskIsFull);
-        thread::sleep(dice.moment(FULL)); // tidy: so is the time that it lasts
-        disk.end(Trouble::DiskIsFull);
+        thread::sleep(rng.duration_below(MAX_UPTIME)); // tidy: the moment of the fault is meant to be random
+        disk.begin(DiskFault::DiskIsFull);
+        thread::sleep(rng.duration_below(FULL_FOR)); // tidy: so is the time that it lasts
+        disk.end(DiskFault::DiskIsFull);
     }
     cluster.wait_for_answered(30);
-    Ran::Through(cycles, cluster.finish(callers, STRICT))
+    ScenarioResult::Completed(cycles, cluster.finish(callers, STRICT))
 }
 
-/// A small file system of its own, filled by a file and freed again.
+/// A small file system that a file can fill.
 struct SmallDisk {
     at: PathBuf,
 }
@@ -64,7 +63,7 @@ impl SmallDisk {
     fn mount(at: &Path) -> Result<Self, String> {
         let path = at.to_str().ok_or("a plain path")?;
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", SMALL, "tmpfs", path])
+            .args(["-t", "tmpfs", "-o", TMPFS_OPTIONS, "tmpfs", path])
             .output();
         let mounted = mounted.map_err(|error| error.to_string())?;
         if mounted.status.success() {
@@ -73,16 +72,15 @@ impl SmallDisk {
         Err(String::from_utf8_lossy(&mounted.stderr).trim().to_owned())
     }
 
-    /// Leaves no room.
     fn fill(&self) {
-        let mut filler = File::create(self.filler()).expect("there is room for a name");
-        let piece = vec![0; PIECE];
-        while filler.write_all(&piece).is_ok() {}
-        while filler.write_all(&piece[..512]).is_ok() {}
+        let mut filler = File::create(self.filler()).expect("the file can be created");
+        let chunk = vec![0; CHUNK];
+        while filler.write_all(&chunk).is_ok() {}
+        while filler.write_all(&chunk[..512]).is_ok() {}
     }
 
     fn free(&self) {
-        fs::remove_file(self.filler()).expect("it was full");
+        fs::remove_file(self.filler()).expect("the disk was full");
     }
 
     fn filler(&self) -> PathBuf {
@@ -99,48 +97,52 @@ impl Drop for SmallDisk {
     }
 }
 
-/// The disk of `PostgreSQL` is full for a while: it refuses, or dies and comes back once there is room.
-pub(super) fn full_under_postgres(cycles: usize) -> Ran {
-    let mut dice = Dice::throw();
-    let folder = TempDir::create("small").expect("a temporary folder");
-    let place = folder.path().to_owned();
-    let disk = match SmallDisk::mount(&place) {
+/// The disk of `PostgreSQL` is full for a while: the server refuses writes, or dies and recovers once there is space.
+pub(super) fn full_under_postgres(cycles: usize) -> ScenarioResult {
+    let mut rng = Rng::seeded();
+    let folder = temp_dir("small").expect("a temporary folder");
+    let mount_point = folder.path().to_owned();
+    let disk = match SmallDisk::mount(&mount_point) {
         Ok(disk) => disk,
-        Err(error) => return Ran::Not(format!("no file system can be mounted: {error}")),
+        Err(error) => {
+            return ScenarioResult::NotRun(format!("cannot mount a file system: {error}"));
+        }
     };
-    let server = match PostgresServer::start_in(&place, "") {
+    let server = match PostgresServer::start_in(&mount_point, "") {
         Ok(server) => server,
-        Err(error) => return Ran::Not(format!("no PostgreSQL of its own: {error:#}")),
+        Err(error) => {
+            return ScenarioResult::NotRun(format!("cannot start a PostgreSQL server: {error:#}"));
+        }
     };
-    let cluster = three_on_server(&server);
+    let cluster = three_nodes_on_server(&server);
     let callers = cluster.callers();
     for _ in 0..cycles {
         cluster.wait_for_answered(30);
-        thread::sleep(dice.moment(UP)); // tidy: the moment of the fault is meant to be random
+        thread::sleep(rng.duration_below(MAX_UPTIME)); // tidy: the moment of the fault is meant to be random
         let from = cluster.log.now_ms();
         disk.fill();
-        thread::sleep(FULL + dice.moment(FULL)); // tidy: so is the time that it lasts
+        thread::sleep(FULL_FOR + rng.duration_below(FULL_FOR)); // tidy: so is the time that it lasts
         disk.free();
-        revive(&server);
+        restart_if_dead(&server);
         cluster.wait_for_answered(10);
-        cluster.log.fault(from, NODES * WINDOW);
+        cluster.log.record_fault(from, NODES * WINDOW);
     }
     cluster.wait_for_answered(30);
-    Ran::Through(cycles, cluster.finish(callers, VANISHING))
+    ScenarioResult::Completed(cycles, cluster.finish(callers, ALLOW_UNKNOWN_COMMITS))
 }
 
-/// A server that could not recover for want of room has ended for good: whoever frees the disk starts it.
-fn revive(server: &PostgresServer) {
+/// A server that could not recover without disk space has ended, so it must be started.
+fn restart_if_dead(server: &PostgresServer) {
     let is_there = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
     if !server.pid().is_some_and(is_there) {
-        server.resume().expect("there is room again");
+        server.resume().expect("there is space again");
     }
 }
 
-/// Makes calls of processes fail that make writes durable.
-struct Injection(Child);
+/// Lets `fsync` and `fdatasync` of processes fail, by strace.
+struct SyncFailure(Child);
 
-impl Injection {
+impl SyncFailure {
     fn begin(pids: &[u32]) -> Result<Self, String> {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-q", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]);
@@ -149,7 +151,7 @@ impl Injection {
             strace.args(["-p", &pid.to_string()]);
         }
         let child = strace.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut injection = Self(child.map_err(|error| format!("no strace: {error}"))?);
+        let mut sync_failure = Self(child.map_err(|error| format!("no strace: {error}"))?);
         let attached = |pid: &u32| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             let tracer = status
@@ -159,18 +161,18 @@ impl Injection {
         };
         let mut refused = false;
         wait_until("strace is attached or gives up", || {
-            refused = injection.0.try_wait().is_ok_and(|ended| ended.is_some());
+            refused = sync_failure.0.try_wait().is_ok_and(|ended| ended.is_some());
             refused || pids.iter().all(attached)
         });
         if refused {
-            return Err("strace may not attach to a process here".to_owned());
+            return Err("strace cannot attach to a process here".to_owned());
         }
-        Ok(injection)
+        Ok(sync_failure)
     }
 }
 
-impl Drop for Injection {
-    /// SIGTERM, on which strace lets go of the processes; it has ended by itself when all of them have.
+impl Drop for SyncFailure {
+    /// SIGTERM detaches strace from the processes. It has already ended if all of them have.
     fn drop(&mut self) {
         let signal = format!("kill -TERM {} 2>/dev/null", self.0.id());
         let _gone_already = Command::new("sh").args(["-c", &signal]).status();
@@ -180,69 +182,71 @@ impl Drop for Injection {
     }
 }
 
-/// A write of `SQLite`'s cannot be made durable: the service says so and ends, and a new one reads the truth back, which
-/// may hold the write that failed.
-pub(super) fn sync_fails_under_sqlite(cycles: usize) -> Ran {
-    let mut dice = Dice::throw();
+/// A sync of `SQLite` fails: the service logs it and ends. The next start reads the file again, which may contain the
+/// write that failed.
+pub(super) fn sync_fails_under_sqlite(cycles: usize) -> ScenarioResult {
+    let mut rng = Rng::seeded();
     let mut cluster = one_on_sqlite(None);
     let callers = cluster.callers();
     for _ in 0..cycles {
         cluster.wait_for_answered(30);
-        thread::sleep(dice.moment(UP)); // tidy: the moment of the fault is meant to be random
+        thread::sleep(rng.duration_below(MAX_UPTIME)); // tidy: the moment of the fault is meant to be random
         let from = cluster.log.now_ms();
-        let injection = match Injection::begin(&[cluster.nodes[0].server.pid()]) {
-            Ok(injection) => injection,
+        let sync_failure = match SyncFailure::begin(&[cluster.nodes[0].server.pid()]) {
+            Ok(sync_failure) => sync_failure,
             Err(reason) => {
-                callers.leave();
-                return Ran::Not(reason);
+                callers.stop();
+                return ScenarioResult::NotRun(reason);
             }
         };
         wait_until("the service ends by itself", || {
             !cluster.nodes[0].server.is_running()
         });
-        drop(injection);
-        let said = cluster.nodes[0].server.output();
-        if !said.contains("could not make a write durable") {
+        drop(sync_failure);
+        let output = cluster.nodes[0].server.output();
+        if !output.contains("could not make a write durable") {
             cluster
                 .log
-                .wrong(format!("it ended without saying why: {said}"));
+                .record_unexpected(format!("it ended without a reason: {output}"));
         }
-        cluster.close_door(0, from);
+        cluster.disconnect(0, from);
         cluster.restart(0);
     }
     cluster.wait_for_answered(30);
-    Ran::Through(cycles, cluster.finish(callers, VANISHING))
+    ScenarioResult::Completed(cycles, cluster.finish(callers, ALLOW_UNKNOWN_COMMITS))
 }
 
-/// A write of `PostgreSQL`'s cannot be made durable: it panics and recovers from its log.
-pub(super) fn sync_fails_under_postgres(cycles: usize) -> Ran {
-    let mut dice = Dice::throw();
+/// A sync of `PostgreSQL` fails: the server panics and recovers from its write-ahead log.
+pub(super) fn sync_fails_under_postgres(cycles: usize) -> ScenarioResult {
+    let mut rng = Rng::seeded();
     let server = match PostgresServer::start("") {
         Ok(server) => server,
-        Err(error) => return Ran::Not(format!("no PostgreSQL of its own: {error:#}")),
+        Err(error) => {
+            return ScenarioResult::NotRun(format!("cannot start a PostgreSQL server: {error:#}"));
+        }
     };
-    let cluster = three_on_server(&server);
+    let cluster = three_nodes_on_server(&server);
     let callers = cluster.callers();
     for _ in 0..cycles {
         cluster.wait_for_answered(30);
-        thread::sleep(dice.moment(UP)); // tidy: the moment of the fault is meant to be random
+        thread::sleep(rng.duration_below(MAX_UPTIME)); // tidy: the moment of the fault is meant to be random
         let from = cluster.log.now_ms();
         let panics = || server.log().matches("PANIC").count();
         let before = panics();
-        // Not the postmaster: its children of tomorrow shall work.
-        let injection = match Injection::begin(&server.pids()[1..]) {
-            Ok(injection) => injection,
+        // Not the postmaster: the processes that it starts later must work.
+        let sync_failure = match SyncFailure::begin(&server.pids()[1..]) {
+            Ok(sync_failure) => sync_failure,
             Err(reason) => {
-                callers.leave();
-                return Ran::Not(reason);
+                callers.stop();
+                return ScenarioResult::NotRun(reason);
             }
         };
         wait_until("PostgreSQL panics", || panics() > before);
-        drop(injection);
-        revive(&server);
+        drop(sync_failure);
+        restart_if_dead(&server);
         cluster.wait_for_answered(10);
-        cluster.log.fault(from, NODES * WINDOW);
+        cluster.log.record_fault(from, NODES * WINDOW);
     }
     cluster.wait_for_answered(30);
-    Ran::Through(cycles, cluster.finish(callers, VANISHING))
+    ScenarioResult::Completed(cycles, cluster.finish(callers, ALLOW_UNKNOWN_COMMITS))
 }

@@ -1,4 +1,4 @@
-//! Messages whose time is over while no carrier is there.
+//! Messages that expire while no carrier is connected.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,114 +7,120 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use testkit::receiver::Receiver;
-use testkit::{Backend, PATIENCE, ServerBuilder, StallControl, TempDir};
+use testkit::{Backend, ServerBuilder, StallMonitor, TEST_TIMEOUT, temp_dir};
 
-use super::lone_node::{LoneNode, verdict};
-use super::scenario::Ran;
-use crate::faults::shim::compile;
-use crate::faults::subject::builder;
+use super::scenario::ScenarioResult;
+use super::single_node::{SingleNode, verdict};
+use crate::faults::faulty_disk::compile;
+use crate::faults::test_service::builder;
 use crate::faults::waiting::wait_until;
 
 const SOURCE: &str = include_str!("../clock.c");
 const MESSAGES: usize = 500;
-/// The shortest time that a message may be given.
+/// The shortest validity period that a message may have.
 const LIFETIME: Duration = Duration::from_mins(6);
-/// A clock is moved by so much, so often, until their time is over: between two moves a message is tried again, so that
-/// its pauses grow as they do while time passes.
+/// The clock is moved in steps until the messages expire. They are retried between two steps, so that their pauses grow
+/// as they would in real time.
 const STEP_S: u64 = 30;
 const STEPS: u64 = 13;
-const STEP_TAKES: Duration = Duration::from_secs(1);
-/// Messages have ended and are reported so long after their time, apart from the time that the machine stood still.
+const STEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Expired messages are reported within this time, not counting stalls of the machine.
 const REPORTED_WITHIN: Duration = Duration::from_secs(30);
 const NUMBER: u64 = 37_120_001_000;
 const EXPIRED: (u64, u64) = (2, 2);
 
-/// On `SQLite` the node's clock is the database's, so it can be moved instead of waiting.
-pub(super) fn clock_moved(cycles: usize) -> Ran {
-    let folder = TempDir::create("clock").expect("a temporary folder");
+/// On `SQLite` the database has the clock of the node, so the test can move it instead of waiting.
+pub(super) fn clock_moved(cycles: usize) -> ScenarioResult {
+    let folder = temp_dir("clock").expect("a temporary folder");
     let library = folder.path().join("libclock.so");
     compile(SOURCE, &library);
     let file = folder.path().join("moved");
     let node = builder(Backend::Sqlite)
         .env("LD_PRELOAD", library.to_str().expect("a plain path"))
         .env("FAULT_CLOCK", file.to_str().expect("a plain path"));
-    let breaches = expire(node, |_| {
+    let violations = expire(node, |_| {
         for step in 1..=STEPS {
             fs::write(&file, (step * STEP_S).to_string()).expect("a file");
-            thread::sleep(STEP_TAKES); // tidy: how fast time passes is the subject
+            thread::sleep(STEP_INTERVAL); // tidy: how fast time passes is the subject
         }
         Instant::now()
     });
-    Ran::Through(cycles, verdict(MESSAGES, breaches))
+    ScenarioResult::Completed(cycles, verdict(MESSAGES, violations))
 }
 
-/// On `PostgreSQL` six minutes have to pass.
-pub(super) fn waited(cycles: usize) -> Ran {
-    let breaches = expire(builder(Backend::Postgres), |accepted| accepted + LIFETIME);
-    Ran::Through(cycles, verdict(MESSAGES, breaches))
+/// On `PostgreSQL` the test waits six minutes.
+pub(super) fn waited(cycles: usize) -> ScenarioResult {
+    let violations = expire(builder(Backend::Postgres), |accepted| accepted + LIFETIME);
+    ScenarioResult::Completed(cycles, verdict(MESSAGES, violations))
 }
 
-/// Sends to a carrier that is not there; `pass` lets the time pass and says when it is over for messages accepted at that
-/// moment.
-fn expire(node: ServerBuilder, pass: impl FnOnce(Instant) -> Instant) -> Vec<String> {
-    let control = StallControl::start();
+/// Sends to a carrier that does not exist. `let_time_pass` gets the time at which the messages were accepted, and
+/// returns when they expire.
+fn expire(node: ServerBuilder, let_time_pass: impl FnOnce(Instant) -> Instant) -> Vec<String> {
+    let monitor = StallMonitor::start();
     let receiver = Receiver::start();
-    let node = LoneNode::start(node.config(absent_carrier()));
-    let account = node.account("crowd");
+    let node = SingleNode::start(node.config(absent_carrier()));
+    let account = node.account("acme");
     let numbers: Vec<u64> = (NUMBER..).take(MESSAGES).collect();
     let fields = json!({ "expireIn": LIFETIME.as_secs(), "dlrUrl": receiver.url("/dlr") });
-    let over = pass(account.send(&numbers, &fields));
-    let patience = over.saturating_duration_since(Instant::now()) + PATIENCE;
-    let mut breaches = Vec::new();
-    if !receiver.wait_for(MESSAGES, patience) {
-        breaches.push(format!("{} of {MESSAGES} were reported", receiver.count()));
+    let expired_at = let_time_pass(account.send(&numbers, &fields));
+    let timeout = expired_at.saturating_duration_since(Instant::now()) + TEST_TIMEOUT;
+    let mut violations = Vec::new();
+    if !receiver.wait_for(MESSAGES, timeout) {
+        violations.push(format!("{} of {MESSAGES} were reported", receiver.count()));
     }
     let reports = receiver.received();
-    let last = reports.iter().map(|report| report.at).max().unwrap_or(over);
-    let late = control.running(over, last);
+    let last = reports
+        .iter()
+        .map(|report| report.at)
+        .max()
+        .unwrap_or(expired_at);
+    let late = monitor.running(expired_at, last);
     println!(
         "the last of {} reports came {late:?} after its message expired",
         reports.len()
     );
     if late > REPORTED_WITHIN {
-        breaches.push(format!("the last report came {late:?} after its time"));
+        violations.push(format!(
+            "the last report came {late:?} after its message expired"
+        ));
     }
-    breaches.extend(reports.iter().find_map(|report| {
+    violations.extend(reports.iter().find_map(|report| {
         let body = report.json();
         let end = body["status"].as_u64().zip(body["error"].as_u64());
         (end != Some(EXPIRED)).then(|| format!("a report says {body}"))
     }));
-    breaches.extend(check_books(&node));
-    breaches
+    violations.extend(check_contents(&node));
+    violations
 }
 
-/// All have ended, and their price is given back.
-fn check_books(node: &LoneNode) -> Vec<String> {
-    let mut breaches = Vec::new();
+/// All messages have expired and are refunded.
+fn check_contents(node: &SingleNode) -> Vec<String> {
+    let mut violations = Vec::new();
     wait_until("the node is up", || node.is_ready());
-    let books = node.books();
-    let other = books
+    let contents = node.contents();
+    let other = contents
         .rows
         .iter()
-        .filter(|row| row.end != Some(EXPIRED))
+        .filter(|row| row.final_state != Some(EXPIRED))
         .count();
-    if other > 0 || books.rows.len() != MESSAGES {
-        breaches.push(format!(
+    if other > 0 || contents.rows.len() != MESSAGES {
+        violations.push(format!(
             "{other} of {} messages have not expired",
-            books.rows.len()
+            contents.rows.len()
         ));
     }
-    for purse in books
-        .purses
+    for funds in contents
+        .funds
         .iter()
-        .filter(|purse| purse.traffic != 0 || purse.balance != purse.ledger)
+        .filter(|funds| funds.traffic != 0 || funds.balance != funds.ledger)
     {
-        breaches.push(format!("not everything was given back: {purse:?}"));
+        violations.push(format!("not everything was refunded: {funds:?}"));
     }
-    breaches
+    violations
 }
 
-/// Its address was free a moment ago, and nobody listens there.
+/// A carrier on a port where nobody listens.
 fn absent_carrier() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use testkit::receiver::Receiver;
-use testkit::smsc::{Act, Receipt, Smsc};
-use testkit::{Backend, PATIENCE};
+use testkit::smsc::{Action, Receipt, Smsc};
+use testkit::{Backend, TEST_TIMEOUT};
 
-use super::lone_node::{LoneNode, verdict};
-use super::scenario::Ran;
-use crate::faults::subject::builder;
+use super::scenario::ScenarioResult;
+use super::single_node::{SingleNode, verdict};
+use crate::faults::test_service::builder;
 
 /// Beyond the 10 s that are the default of `response_timeout_s`.
 const ANSWERED_AFTER: Duration = Duration::from_secs(12);
@@ -20,15 +20,19 @@ const MESSAGES: usize = 20;
 const FIRST: u64 = 37_120_001_000;
 const DELIVERED: (u64, u64) = (1, 0);
 
-/// Each cycle is one wave of messages. A carrier's settings are the defaults.
-pub(super) fn awaited(cycles: usize) -> Ran {
-    let mut breaches = Vec::new();
+/// Each cycle is one batch of messages. The carrier has default settings.
+pub(super) fn awaited(cycles: usize) -> ScenarioResult {
+    let mut violations = Vec::new();
     for backend in Backend::ALL {
         let found = wait_for_answers(backend, cycles);
-        breaches.extend(found.iter().map(|breach| format!("{backend:?}: {breach}")));
+        violations.extend(
+            found
+                .iter()
+                .map(|violation| format!("{backend:?}: {violation}")),
+        );
     }
     let messages = Backend::ALL.len() * cycles * MESSAGES;
-    Ran::Through(cycles, verdict(messages, breaches))
+    ScenarioResult::Completed(cycles, verdict(messages, violations))
 }
 
 fn wait_for_answers(backend: Backend, cycles: usize) -> Vec<String> {
@@ -40,22 +44,22 @@ fn wait_for_answers(backend: Backend, cycles: usize) -> Vec<String> {
         *counted.entry(to).or_default() += 1;
         let receipt = Receipt::delivered(submit.id().to_string());
         vec![
-            Act::Wait(ANSWERED_AFTER),
-            Act::Answer,
-            Act::Receipt(receipt),
+            Action::Wait(ANSWERED_AFTER),
+            Action::Answer,
+            Action::Receipt(receipt),
         ]
     });
     let smsc = smsc.start();
-    let node = LoneNode::start(builder(backend).config(carrier(&smsc)));
-    let (account, receiver) = (node.account("crowd"), Receiver::start());
-    let mut breaches = Vec::new();
+    let node = SingleNode::start(builder(backend).config(carrier(&smsc)));
+    let (account, receiver) = (node.account("acme"), Receiver::start());
+    let mut violations = Vec::new();
     for cycle in 1..=cycles {
         let numbers: Vec<u64> = (FIRST + (cycle * MESSAGES) as u64..)
             .take(MESSAGES)
             .collect();
         account.send(&numbers, &json!({ "dlrUrl": receiver.url("/dlr") }));
-        if !receiver.wait_for(cycle * MESSAGES, PATIENCE) {
-            breaches.push(format!(
+        if !receiver.wait_for(cycle * MESSAGES, TEST_TIMEOUT) {
+            violations.push(format!(
                 "{} of {} were reported",
                 receiver.count(),
                 cycle * MESSAGES
@@ -65,20 +69,23 @@ fn wait_for_answers(backend: Backend, cycles: usize) -> Vec<String> {
     let submits = submits.lock().unwrap_or_else(PoisonError::into_inner);
     let again = submits.iter().filter(|(_, submits)| **submits > 1).count();
     if again > 0 || submits.len() != cycles * MESSAGES {
-        breaches.push(format!(
+        violations.push(format!(
             "the SMSC got {} messages, {again} of them more than once",
             submits.len()
         ));
     }
-    let rows = node.books().rows;
-    let other = rows.iter().filter(|row| row.end != Some(DELIVERED)).count();
+    let rows = node.contents().rows;
+    let other = rows
+        .iter()
+        .filter(|row| row.final_state != Some(DELIVERED))
+        .count();
     if other > 0 {
-        breaches.push(format!(
+        violations.push(format!(
             "{other} of {} did not end as delivered",
             rows.len()
         ));
     }
-    breaches
+    violations
 }
 
 fn carrier(smsc: &Smsc) -> String {

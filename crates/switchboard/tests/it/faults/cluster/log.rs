@@ -1,46 +1,46 @@
-//! What was seen from outside, in the order in which it was seen. Times are milliseconds since the log was opened.
+//! What a scenario observes from outside. Times are milliseconds since the log was opened.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::clock::SystemClock;
 use domain::{Clock, Timestamp};
+use engine::clock::SystemClock;
 use jiff::SignedDuration;
-use testkit::StallControl;
+use testkit::StallMonitor;
 
-use super::orders::Order;
+use super::requests::PlannedRequest;
 
-/// The end of a message, as the service tells it: status and error. A message that was taken back has `CANCELLED`.
-pub(super) type End = (u64, u64);
-pub(super) const CANCELLED: End = (0, 0);
+/// Status and error of a message that has ended; `CANCELLED` if it was cancelled.
+pub(super) type FinalState = (u64, u64);
+pub(super) const CANCELLED: FinalState = (0, 0);
 
-/// What a caller was told.
+/// What a caller got for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Answer {
     /// The IDs of its messages.
     Ids(Vec<u64>),
     /// A refusal with this status.
     Refused(u16),
-    /// Nothing: the connection ended or the caller lost its patience.
-    Nothing,
+    /// No answer: the connection ended or the caller timed out.
+    Missing,
 }
 
-/// An order and all that its caller was told, try by try.
+/// A request and the answers to all of its attempts.
 #[derive(Debug, Clone)]
-pub(super) struct Case {
-    pub(super) order: Order,
-    pub(super) told: Vec<Told>,
-    /// Whether taking it back was answered with yes, with no, or not at all; `None`: nobody tried.
-    pub(super) cancelled: Option<Told>,
+pub(super) struct RequestRecord {
+    pub(super) request: PlannedRequest,
+    pub(super) answers: Vec<Answer>,
+    /// The answer to the request to cancel it; `None` if there was none.
+    pub(super) cancelled: Option<Answer>,
 }
 
-impl Case {
-    /// The IDs that it was answered with, if ever.
+impl RequestRecord {
+    /// The IDs of its messages, if it was accepted.
     pub(super) fn ids(&self) -> Option<&[u64]> {
-        self.told.iter().find_map(|told| match told {
-            Told::Ids(ids) => Some(ids.as_slice()),
+        self.answers.iter().find_map(|answer| match answer {
+            Answer::Ids(ids) => Some(ids.as_slice()),
             _ => None,
         })
     }
@@ -60,20 +60,20 @@ pub(super) struct Submit {
 pub(super) struct Report {
     pub(super) number: u64,
     pub(super) webhook_id: String,
-    pub(super) end: End,
-    /// Whether the receiver said that it had it.
+    pub(super) final_state: FinalState,
+    /// Whether the receiver acknowledged it.
     pub(super) received: bool,
 }
 
-/// Something was broken for a while, so that up to `most` parts may be sent again.
+/// A fault that may cause up to `max_duplicates` parts to be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) from_ms: u64,
     pub(super) until_ms: u64,
-    pub(super) most: usize,
+    pub(super) max_duplicates: usize,
 }
 
-/// A while in which the machine kept the processes of the test from running for a part of the time.
+/// A period in which the machine did not let the processes of the test run for some of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stall {
     pub(super) from_ms: u64,
@@ -81,35 +81,32 @@ pub(super) struct Stall {
     pub(super) lost: Duration,
 }
 
-/// One for each scenario. It knows nothing of the service but what comes over its sockets.
+/// The log of one scenario. It only knows what the service sends.
 pub(super) struct Log {
     started: Instant,
     wall: Timestamp,
-    control: StallControl,
+    monitor: StallMonitor,
     next: AtomicU64,
-    pages: Mutex<Pages>,
+    observed: Mutex<Observations>,
 }
 
-/// Everything that was seen.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Pages {
-    pub(super) cases: BTreeMap<u64, Case>,
+pub(super) struct Observations {
+    pub(super) requests: BTreeMap<u64, RequestRecord>,
     pub(super) submits: Vec<Submit>,
     pub(super) reports: HashMap<u64, Vec<Report>>,
-    /// What was seen of each message, one entry for each change: `None` while it had not ended.
-    pub(super) looks: HashMap<u64, Vec<Option<End>>>,
+    /// The final state that each message showed, one entry for each change: `None` while it had not ended.
+    pub(super) status_checks: HashMap<u64, Vec<Option<FinalState>>>,
     pub(super) faults: Vec<Fault>,
-    /// From here on nothing was broken any more.
-    pub(super) calm_ms: Option<u64>,
-    /// When the machine stood still.
+    /// When the last fault was over.
+    pub(super) faults_over_ms: Option<u64>,
     pub(super) stalls: Vec<Stall>,
-    /// Whatever must not happen.
-    pub(super) wrong: Vec<String>,
+    /// Events that must not happen.
+    pub(super) unexpected: Vec<String>,
 }
 
-impl Pages {
-    /// How long the machine stood still between two moments. A stall that is only partly between them counts for that
-    /// part.
+impl Observations {
+    /// How long the machine stalled between two moments. A stall that is only partly between them counts in proportion.
     pub(super) fn stalled_ms(&self, from_ms: u64, until_ms: u64) -> u64 {
         let part = |stall: &Stall| {
             let shared = stall.until_ms.min(until_ms);
@@ -124,100 +121,98 @@ impl Pages {
 impl Log {
     pub(super) fn open() -> Self {
         Self {
-            control: StallControl::start(),
+            monitor: StallMonitor::start(),
             started: Instant::now(),
             wall: SystemClock.now(),
             next: AtomicU64::new(1),
-            pages: Mutex::default(),
+            observed: Mutex::default(),
         }
     }
 
     pub(super) fn now_ms(&self) -> u64 {
-        self.ms_of(Instant::now())
+        self.to_ms(Instant::now())
     }
 
-    pub(super) fn ms_of(&self, at: Instant) -> u64 {
+    pub(super) fn to_ms(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// That moment on the wall clock.
-    pub(super) fn time_of(&self, ms: u64) -> Timestamp {
+    /// This moment on the wall clock.
+    pub(super) fn to_timestamp(&self, ms: u64) -> Timestamp {
         self.wall + SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX))
     }
 
-    /// The number of the next order.
-    pub(super) fn next(&self) -> u64 {
+    pub(super) fn next_number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Writes an order down before it is sent for the first time.
-    pub(super) fn begin(&self, order: &Order) {
-        let case = Case {
-            order: order.clone(),
-            told: Vec::new(),
+    /// Called before the first attempt.
+    pub(super) fn record_request(&self, request: &PlannedRequest) {
+        let record = RequestRecord {
+            request: request.clone(),
+            answers: Vec::new(),
             cancelled: None,
         };
-        self.pages().cases.insert(order.number, case);
+        self.observed().requests.insert(request.number, record);
     }
 
-    pub(super) fn told(&self, number: u64, told: Told) {
-        if let Some(case) = self.pages().cases.get_mut(&number) {
-            case.told.push(told);
+    pub(super) fn record_answer(&self, number: u64, answer: Answer) {
+        if let Some(record) = self.observed().requests.get_mut(&number) {
+            record.answers.push(answer);
         }
     }
 
-    pub(super) fn cancelled(&self, number: u64, told: Told) {
-        if let Some(case) = self.pages().cases.get_mut(&number) {
-            case.cancelled = Some(told);
+    pub(super) fn record_cancellation(&self, number: u64, answer: Answer) {
+        if let Some(record) = self.observed().requests.get_mut(&number) {
+            record.cancelled = Some(answer);
         }
     }
 
-    pub(super) fn submitted(&self, submit: Submit) {
-        self.pages().submits.push(submit);
+    pub(super) fn record_submit(&self, submit: Submit) {
+        self.observed().submits.push(submit);
     }
 
-    /// Writes down where a message was seen to stand.
-    pub(super) fn looked(&self, id: u64, end: Option<End>) {
-        let mut pages = self.pages();
-        let looks = pages.looks.entry(id).or_default();
-        if looks.last() != Some(&end) {
-            looks.push(end);
+    pub(super) fn record_status(&self, id: u64, final_state: Option<FinalState>) {
+        let mut observed = self.observed();
+        let status_checks = observed.status_checks.entry(id).or_default();
+        if status_checks.last() != Some(&final_state) {
+            status_checks.push(final_state);
         }
     }
 
-    pub(super) fn wrong(&self, what: String) {
-        self.pages().wrong.push(what);
+    pub(super) fn record_unexpected(&self, what: String) {
+        self.observed().unexpected.push(what);
     }
 
-    /// Something is broken from `from_ms` until now.
-    pub(super) fn fault(&self, from_ms: u64, most: usize) {
+    /// Records a fault that lasted from `from_ms` until now.
+    pub(super) fn record_fault(&self, from_ms: u64, max_duplicates: usize) {
         let until_ms = self.now_ms();
-        self.pages().faults.push(Fault {
+        self.observed().faults.push(Fault {
             from_ms,
             until_ms,
-            most,
+            max_duplicates,
         });
     }
 
-    /// Nothing is broken any more. The first time counts.
-    pub(super) fn calm(&self) {
+    /// Records that all faults are over. The first call counts.
+    pub(super) fn faults_are_over(&self) {
         let now = self.now_ms();
-        self.pages().calm_ms.get_or_insert(now);
+        self.observed().faults_over_ms.get_or_insert(now);
     }
 
-    /// Writes down when the machine stood still so far.
-    pub(super) fn note_stalls(&self) {
-        let stalls = self.control.since(self.started);
+    /// Records all stalls of the machine so far.
+    pub(super) fn record_stalls(&self) {
+        let stalls = self.monitor.since(self.started);
         let stalls = stalls.iter().map(|stall| Stall {
-            from_ms: self.ms_of(stall.from),
-            until_ms: self.ms_of(stall.until),
+            from_ms: self.to_ms(stall.from),
+            until_ms: self.to_ms(stall.until),
             lost: stall.stalled,
         });
-        self.pages().stalls = stalls.collect();
+        self.observed().stalls = stalls.collect();
     }
 
-    /// A test that fails holds the lock; its callers still end in order.
-    pub(super) fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A test that fails may poison the lock; its callers can still stop cleanly.
+    pub(super) fn observed(&self) -> MutexGuard<'_, Observations> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

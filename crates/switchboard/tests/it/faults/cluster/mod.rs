@@ -1,32 +1,32 @@
-//! Three nodes on one `PostgreSQL` under faults, with callers, receiver, network and checker outside.
+//! Nodes on one database under faults, with callers, a receiver, a network and a checker outside.
 //!
-//! Each scenario is one function that takes the number of its cycles. A few cycles of each run with all other tests;
-//! `scripts/test faults` runs them all for long and prints the table of docs/RELIABILITY.md.
+//! Each scenario is a function that takes the number of cycles. All tests include a few cycles of each scenario;
+//! `scripts/test faults` runs many cycles and prints the table of docs/RELIABILITY.md.
 
-mod books;
-mod breaches;
 mod callers;
 mod checker;
 mod clock;
+mod connections;
+mod contents;
 mod database;
 mod disk;
 mod expiry;
 mod failover;
 mod fairness;
+mod kill_points;
 mod late_answers;
 mod late_commits;
 mod log;
-mod lone_node;
 mod network;
 mod nodes;
-mod orders;
 mod patroni;
-mod points;
 mod pooler;
 mod processes;
+mod requests;
 mod scenario;
+mod single_node;
 mod slow_receivers;
-mod wires;
+mod violations;
 
 use domain::kill_point::KillPoint;
 use scenario::{Scenario, run_long, run_short};
@@ -54,7 +54,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "all connections to PostgreSQL terminated",
         cycles: 60,
-        run: database::storms,
+        run: database::connections_terminated,
         is_idle: false,
     },
     Scenario {
@@ -94,15 +94,15 @@ const SCENARIOS: &[Scenario] = &[
         is_idle: false,
     },
     Scenario {
-        name: "wires slow, cut, halved, silent",
+        name: "network connections slow, cut, split, silent",
         cycles: 32,
-        run: wires::spoilt,
+        run: connections::disturbed,
         is_idle: false,
     },
     Scenario {
-        name: "a node killed at each of the named places",
+        name: "a node killed at each of the kill points",
         cycles: KillPoint::ALL.len(),
-        run: points::killed_at_points,
+        run: kill_points::killed_at_points,
         is_idle: false,
     },
     Scenario {
@@ -114,7 +114,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "Patroni: switchover, leader killed, leader stopped, etcd stopped",
         cycles: 8,
-        run: patroni::troubled,
+        run: patroni::disturbed,
         is_idle: true,
     },
     Scenario {
@@ -138,7 +138,7 @@ const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "six slow receivers of reports beside a healthy one",
         cycles: 40,
-        run: slow_receivers::beside,
+        run: slow_receivers::beside_a_healthy_one,
         is_idle: false,
     },
     Scenario {
@@ -155,13 +155,14 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// The short set: one test for each scenario.
+/// One short test for each scenario.
 macro_rules! short {
     ($($test:ident, $run:path, $cycles:expr;)+) => {
         $(#[test]
         fn $test() {
-            let is_it = |scenario: &&Scenario| std::ptr::fn_addr_eq(scenario.run, $run as fn(usize) -> scenario::Ran);
-            let scenario = SCENARIOS.iter().find(is_it).expect("it is in the table");
+            let run = $run as fn(usize) -> scenario::ScenarioResult;
+            let has_run = |scenario: &&Scenario| std::ptr::fn_addr_eq(scenario.run, run);
+            let scenario = SCENARIOS.iter().find(has_run).expect("it is in the table");
             run_short(scenario, $cycles);
         })+
     };
@@ -169,27 +170,27 @@ macro_rules! short {
 
 short! {
     nodes_are_killed, processes::killed, 3;
-    a_node_stands_still, processes::paused, 1;
+    a_node_is_paused, processes::paused, 1;
     postgres_is_stopped_hard, database::stopped, 2;
-    connections_are_terminated, database::storms, 8;
+    connections_are_terminated, database::connections_terminated, 8;
     a_standby_takes_over, failover::failover, 1;
     the_disk_of_sqlite_is_full, disk::full_under_sqlite, 2;
     the_disk_of_postgres_is_full, disk::full_under_postgres, 1;
     syncing_fails_under_sqlite, disk::sync_fails_under_sqlite, 2;
     syncing_fails_under_postgres, disk::sync_fails_under_postgres, 1;
     a_clock_is_moved, clock::moved, 2;
-    wires_are_spoilt, wires::spoilt, 8;
-    nodes_are_killed_at_named_places, points::killed_at_points, 5;
+    network_connections_are_disturbed, connections::disturbed, 8;
+    nodes_are_killed_at_kill_points, kill_points::killed_at_points, 5;
     nodes_are_killed_behind_a_pooler, pooler::killed, 2;
-    a_member_of_patroni_takes_over, patroni::troubled, 2;
+    a_patroni_member_takes_over, patroni::disturbed, 2;
     commits_land_late, late_commits::landed, 1;
     accounts_share_a_busy_carrier, fairness::shared, 2;
     answers_come_late, late_answers::awaited, 1;
-    receivers_are_slow, slow_receivers::beside, 3;
+    receivers_are_slow, slow_receivers::beside_a_healthy_one, 3;
     messages_expire_without_a_carrier, expiry::clock_moved, 1;
 }
 
-/// Set by `scripts/test faults` alone: the same scenarios for many cycles take half an hour.
+/// Only `scripts/test faults` sets it: the same scenarios with many cycles take half an hour.
 const LONG_VARIABLE: &str = "SWITCHBOARD_TEST_LONG";
 
 #[test]
@@ -197,6 +198,8 @@ fn the_long_run() {
     if std::env::var_os(LONG_VARIABLE).is_some() {
         run_long(SCENARIOS);
     } else {
-        println!("the long run is for scripts/test faults; the short ones are beside this");
+        println!(
+            "only scripts/test faults runs this; the other tests run the same scenarios for a few cycles"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The network outside: an SMSC that keeps a journal of what it got, and brings each receipt until it is acknowledged.
+//! The network outside: an SMSC that records what it gets, and sends each receipt until it is acknowledged.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -7,62 +7,62 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use testkit::smsc::{Act, Receipt, Smsc, Submit};
+use testkit::smsc::{Action, Receipt, Smsc, Submit};
 
-use super::log::{Log, Submit as Noted};
-use super::orders::{ABSENT, REFUSED, number_in};
+use super::log::{Log, Submit as LoggedSubmit};
+use super::requests::{ABSENT, REFUSED, number_in};
 
-/// A receipt comes so long after the answer.
-const DELAY: Duration = Duration::from_millis(50);
-/// A receipt without an acknowledgement is brought again after so long.
-const AGAIN_AFTER: Duration = Duration::from_secs(3);
+/// Between the answer and the receipt.
+const RECEIPT_DELAY: Duration = Duration::from_millis(50);
+/// A receipt without an acknowledgement is sent again after this time.
+const RETRY_AFTER: Duration = Duration::from_secs(3);
 /// How the text of a PIN ends.
-const PIN_SAYS: &[u8] = b"It is valid for 10 minutes.";
+const PIN_TEXT_END: &[u8] = b"It is valid for 10 minutes.";
 const POLL: Duration = Duration::from_millis(10);
-/// SMPP's status for a number that is none.
+/// The SMPP status for an invalid number.
 const INVALID_NUMBER: u32 = 0x0B;
-/// GSM's number for an absent subscriber.
+/// The GSM error for an absent subscriber.
 const ABSENT_CAUSE: u16 = 27;
 
-/// The SMSC and its postman.
+/// The SMSC, and the thread that sends its receipts.
 pub(super) struct Network {
     smsc: Arc<Smsc>,
-    enough: Arc<AtomicBool>,
-    postman: Option<JoinHandle<()>>,
+    should_stop: Arc<AtomicBool>,
+    receipt_sender: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Mail {
+struct PendingReceipts {
     due: VecDeque<(Instant, Receipt)>,
     unacknowledged: HashMap<u32, (Instant, Receipt)>,
-    read: usize,
+    answers_read: usize,
     turn: usize,
 }
 
 impl Network {
     pub(super) fn start(log: &Arc<Log>) -> Self {
-        let mail: Arc<Mutex<Mail>> = Arc::default();
+        let pending: Arc<Mutex<PendingReceipts>> = Arc::default();
         let smsc = Smsc::builder().on_submit({
-            let (log, mail) = (log.clone(), mail.clone());
-            move |submit| take(&log, &mail, submit)
+            let (log, pending) = (log.clone(), pending.clone());
+            move |submit| on_submit(&log, &pending, submit)
         });
         let smsc = Arc::new(smsc.start());
-        let enough = Arc::new(AtomicBool::new(false));
-        let postman = {
-            let (smsc, enough) = (smsc.clone(), enough.clone());
+        let should_stop = Arc::new(AtomicBool::new(false));
+        let receipt_sender = {
+            let (smsc, should_stop) = (smsc.clone(), should_stop.clone());
             thread::spawn(move || {
-                while !enough.load(Ordering::SeqCst) {
-                    let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);
-                    mail.go_round(&smsc);
-                    drop(mail);
-                    thread::sleep(POLL); // tidy: the pace of the postman
+                while !should_stop.load(Ordering::SeqCst) {
+                    let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+                    pending.send_due(&smsc);
+                    drop(pending);
+                    thread::sleep(POLL); // tidy: the pace of the receipts
                 }
             })
         };
         Self {
             smsc,
-            enough,
-            postman: Some(postman),
+            should_stop,
+            receipt_sender: Some(receipt_sender),
         }
     }
 
@@ -78,28 +78,28 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        self.enough.store(true, Ordering::SeqCst);
-        if let Some(Err(_)) = self.postman.take().map(JoinHandle::join) {
-            eprintln!("the postman had ended with a panic");
+        self.should_stop.store(true, Ordering::SeqCst);
+        if let Some(Err(_)) = self.receipt_sender.take().map(JoinHandle::join) {
+            eprintln!("the thread that sends receipts panicked");
         }
     }
 }
 
-impl Mail {
-    fn go_round(&mut self, smsc: &Smsc) {
-        let answers = smsc.answers_after(self.read);
-        self.read += answers.len();
+impl PendingReceipts {
+    fn send_due(&mut self, smsc: &Smsc) {
+        let answers = smsc.answers_after(self.answers_read);
+        self.answers_read += answers.len();
         for answer in answers {
             if let Some((_, receipt)) = self.unacknowledged.remove(&answer.sequence)
                 && answer.status != 0
             {
-                self.due.push_back((Instant::now() + AGAIN_AFTER, receipt));
+                self.due.push_back((Instant::now() + RETRY_AFTER, receipt));
             }
         }
         let now = Instant::now();
         let overdue = self
             .unacknowledged
-            .extract_if(|_, (sent, _)| *sent + AGAIN_AFTER < now);
+            .extract_if(|_, (sent, _)| *sent + RETRY_AFTER < now);
         self.due
             .extend(overdue.map(|(_, (_, receipt))| (now, receipt)));
         let bound = smsc.bound();
@@ -121,23 +121,23 @@ impl Mail {
     }
 }
 
-/// Writes a part down before it is answered, and says what to do with it.
-fn take(log: &Log, mail: &Mutex<Mail>, submit: &Submit) -> Vec<Act> {
+/// Records a part before it is answered, and decides what to do with it.
+fn on_submit(log: &Log, pending: &Mutex<PendingReceipts>, submit: &Submit) -> Vec<Action> {
     let (text, part) = split(submit);
     let to = submit.destination.2.parse().unwrap_or(0);
     match number_in(text) {
-        Some(number) => log.submitted(Noted {
+        Some(number) => log.record_submit(LoggedSubmit {
             number,
             to,
             part,
-            at_ms: log.ms_of(submit.at),
+            at_ms: log.to_ms(submit.at),
         }),
-        None if text.ends_with(PIN_SAYS) => {}
-        // Something that no order asked for: it shows in the books.
-        None => return vec![Act::Answer],
+        None if text.ends_with(PIN_TEXT_END) => {}
+        // No request asked for this message; the checker finds it in the database.
+        None => return vec![Action::Answer],
     }
     if to == REFUSED.0 {
-        return vec![Act::Refuse(INVALID_NUMBER)];
+        return vec![Action::Refuse(INVALID_NUMBER)];
     }
     let id = submit.id().to_string();
     let receipt = if to == ABSENT.0 {
@@ -146,9 +146,11 @@ fn take(log: &Log, mail: &Mutex<Mail>, submit: &Submit) -> Vec<Act> {
         Receipt::delivered(id)
     };
     let receipt = receipt.from(submit.destination.2.clone());
-    let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);
-    mail.due.push_back((Instant::now() + DELAY, receipt));
-    vec![Act::Answer]
+    let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+    pending
+        .due
+        .push_back((Instant::now() + RECEIPT_DELAY, receipt));
+    vec![Action::Answer]
 }
 
 /// The text of a part, and which part it is.

@@ -1,4 +1,4 @@
-//! Nodes of the real binary on one database, with the network, the receiver and the callers outside.
+//! Nodes that run the real binary on one database, with a network, a receiver and callers outside.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,56 +9,55 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testkit::receiver::{Receiver, Reply, Request};
 use testkit::relay::Relay;
-use testkit::{Backend, PATIENCE, Server, ServerBuilder, TempDir};
+use testkit::{Backend, Server, ServerBuilder, TEST_TIMEOUT, temp_dir};
 
-use super::books::{self, Administrator, Books};
-use super::callers::{Caller, Callers, Way};
-use super::checker::{self, Leave, Verdict};
-use super::log::{Log, Report, Told};
+use super::callers::{Caller, Callers, Endpoints};
+use super::checker::{self, Tolerance, Verdict};
+use super::contents::{self, AdminConnection, DatabaseContents};
+use super::log::{Answer, Log, Report};
 use super::network::Network;
-use super::orders::Order;
-use crate::faults::subject::builder;
+use super::requests::PlannedRequest;
+use crate::faults::test_service::builder;
 use crate::faults::waiting::{POLL, wait_until};
 
-/// The most parts that a node has with the network at once.
+/// How many parts a node may have at the network at once.
 pub(super) const WINDOW: usize = 24;
 const BINDS: usize = 3;
 const CALLERS: usize = 4;
-/// So many scheduled messages are sent once nothing is broken, to see that they are in time.
-const IN_TIME: usize = 24;
-/// Of the reports, one in so many is refused at the first try, and one in so many is answered late.
-const REFUSED: u64 = 13;
-const SLOW: u64 = 29;
-const SLOWLY: Duration = Duration::from_secs(2);
-/// Where nothing has ended for so long, nothing will.
-const QUIET: Duration = Duration::from_mins(3);
+/// Scheduled messages that are sent once all faults are over, to check that they are on time.
+const SCHEDULED: usize = 24;
+/// The receiver refuses the first attempt of one in this many reports, and answers one in this many late.
+const REFUSE_ONE_IN: u64 = 13;
+const SLOW_ONE_IN: u64 = 29;
+const SLOW_ANSWER: Duration = Duration::from_secs(2);
+/// If no message has ended for this long, the rest are stuck.
+const STUCK_AFTER: Duration = Duration::from_mins(3);
 const RATES: &str = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n\
     Latvia,LV,All,All,247,,0.05\n";
 
-/// On which database the nodes work.
+/// The database of the nodes.
 #[derive(Debug, Clone)]
 pub(super) enum Database {
-    /// A file of the only node.
+    /// A file; there is only one node.
     Sqlite,
-    /// A server: where the nodes find it, and where the checker does.
+    /// The URLs of a server for the nodes and for the checker.
     Postgres { nodes: String, checker: String },
 }
 
-/// What is decided before the nodes start.
 pub(super) struct Setup<'a> {
     pub(super) nodes: usize,
     pub(super) database: Database,
-    /// Sets more for each node.
-    pub(super) equip: &'a dyn Fn(usize, ServerBuilder) -> ServerBuilder,
+    /// Changes the settings of each node.
+    pub(super) configure: &'a dyn Fn(usize, ServerBuilder) -> ServerBuilder,
 }
 
-/// A node, behind a door that stays where it is.
+/// A node behind a relay, whose address stays the same after a restart of the node.
 pub(super) struct Node {
     pub(super) server: Server,
-    pub(super) door: Relay,
+    pub(super) relay: Relay,
 }
 
-/// Everything of a scenario.
+/// The nodes of a scenario and everything around them.
 pub(super) struct Cluster {
     pub(super) nodes: Vec<Node>,
     pub(super) log: Arc<Log>,
@@ -89,12 +88,12 @@ impl Cluster {
                 Database::Sqlite => node,
                 Database::Postgres { nodes, .. } => node.env("SWITCHBOARD_DATABASE__URL", nodes),
             };
-            let server = (setup.equip)(index, node).start();
+            let server = (setup.configure)(index, node).start();
             if index == 0 {
-                token = furnish(&server);
+                token = set_up_account(&server);
             }
-            let door = Relay::start(Some(server.addr())).expect("a relay");
-            nodes.push(Node { server, door });
+            let relay = Relay::start(Some(server.addr())).expect("a relay");
+            nodes.push(Node { server, relay });
         }
         let cluster = Self {
             nodes,
@@ -110,10 +109,9 @@ impl Cluster {
         cluster
     }
 
-    /// How callers reach it.
-    pub(super) fn way(&self) -> Way {
-        Way {
-            doors: self.nodes.iter().map(|node| node.door.addr()).collect(),
+    pub(super) fn endpoints(&self) -> Endpoints {
+        Endpoints {
+            addresses: self.nodes.iter().map(|node| node.relay.addr()).collect(),
             token: self.token.clone(),
             receiver: format!("http://{}", self.to_receiver.addr()),
             log: self.log.clone(),
@@ -121,57 +119,58 @@ impl Cluster {
     }
 
     pub(super) fn callers(&self) -> Callers {
-        Callers::start(&self.way(), CALLERS)
+        Callers::start(&self.endpoints(), CALLERS)
     }
 
     /// How many messages were answered.
     pub(super) fn answered(&self) -> usize {
-        let pages = self.log.pages();
-        let answered = pages.cases.values().filter_map(|case| case.ids());
+        let observed = self.log.observed();
+        let answered = observed.requests.values().filter_map(|record| record.ids());
         answered.map(<[u64]>::len).sum()
     }
 
-    /// Waits until so many more messages were answered.
+    /// Waits until this many more messages are answered.
     pub(super) fn wait_for_answered(&self, more: usize) {
         let goal = self.answered() + more;
         wait_until("more messages are answered", || self.answered() >= goal);
     }
 
-    /// SIGKILL to a node: what it had with the network may be sent again.
+    /// Kills a node. The parts that it had at the network may be sent again.
     pub(super) fn kill(&mut self, index: usize) {
         let from = self.log.now_ms();
         let node = &mut self.nodes[index];
         node.server.kill9();
-        self.close_door(index, from);
+        self.disconnect(index, from);
     }
 
-    /// A node has ended, by whatever: what it had with the network may be sent again.
-    pub(super) fn close_door(&mut self, index: usize, from_ms: u64) {
+    /// Called after a node has ended: closes its relay, and records that the parts it had at the network may be sent
+    /// again.
+    pub(super) fn disconnect(&mut self, index: usize, from_ms: u64) {
         let node = &mut self.nodes[index];
-        node.door.lead_to(None);
-        node.door.close_all();
-        self.log.fault(from_ms, WINDOW);
+        node.relay.set_target(None);
+        node.relay.close_all();
+        self.log.record_fault(from_ms, WINDOW);
     }
 
     /// Starts a node again after it has ended.
     pub(super) fn restart(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.server.restart();
-        node.door.lead_to(Some(node.server.addr()));
+        node.relay.set_target(Some(node.server.addr()));
     }
 
-    /// Whoever checks has a connection of their own.
-    pub(super) fn administrator(&self) -> Administrator {
+    /// A connection to the database for the checker.
+    pub(super) fn admin(&self) -> AdminConnection {
         let Database::Postgres { checker, .. } = &self.database else {
-            panic!("on SQLite there is none");
+            panic!("SQLite has no server");
         };
-        let until = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
-            match Administrator::connect(checker) {
-                Ok(administrator) => return administrator,
-                Err(error) => assert!(Instant::now() < until, "no connection: {error}"),
+            match AdminConnection::connect(checker) {
+                Ok(admin) => return admin,
+                Err(error) => assert!(Instant::now() < deadline, "no connection: {error}"),
             }
-            thread::sleep(POLL * 10); // tidy: between two looks at a state that nothing announces
+            thread::sleep(POLL * 10); // tidy: polls a state that nothing announces
         }
     }
 
@@ -185,94 +184,104 @@ impl Cluster {
         });
     }
 
-    /// Nothing is broken any more: what was left open is resolved, everything comes to its end, and the promises are
-    /// held against what was seen.
-    pub(super) fn finish(mut self, callers: Callers, leave: Leave) -> Verdict {
+    /// Called once all faults are over: lets everything finish, then checks all guarantees.
+    pub(super) fn finish(mut self, callers: Callers, tolerance: Tolerance) -> Verdict {
         self.wait_until_ready();
-        self.log.calm();
-        callers.leave();
-        let mut caller = Caller::new(&self.way(), 0);
-        for _ in 0..IN_TIME {
-            caller.send(&Order::make_scheduled(&self.log), || false);
+        self.log.faults_are_over();
+        callers.stop();
+        let mut caller = Caller::new(&self.endpoints(), 0);
+        for _ in 0..SCHEDULED {
+            caller.send(&PlannedRequest::make_scheduled(&self.log), || false);
         }
-        self.resolve(&mut caller);
-        self.wait_for_ends();
+        self.repeat_keyed_requests(&mut caller);
+        self.wait_for_final_states();
         if matches!(self.database, Database::Postgres { .. }) {
-            print!("{}", self.administrator().describe_unfinished());
+            print!("{}", self.admin().describe_unfinished());
         }
         self.wait_for_reports();
-        self.look_at_all(&mut caller);
+        self.check_all_statuses(&mut caller);
         for node in &mut self.nodes {
             let status = node.server.terminate();
             if !status.success() {
-                self.log.wrong(format!("a node ended with {status}"));
+                self.log
+                    .record_unexpected(format!("a node ended with {status}"));
             }
         }
-        let books = self.read_books();
-        self.log.note_stalls();
-        let verdict = checker::check(&self.log.pages(), &books, leave);
-        if !verdict.breaches.is_empty() {
-            self.tell();
+        let contents = self.read_contents();
+        self.log.record_stalls();
+        let verdict = checker::check(&self.log.observed(), &contents, tolerance);
+        if !verdict.violations.is_empty() {
+            self.print_outputs();
         }
         verdict
     }
 
-    /// Each order with a key gets its answer.
-    fn resolve(&self, caller: &mut Caller) {
-        let open: Vec<Order> = {
-            let pages = self.log.pages();
-            let open = pages.cases.values().filter(|case| {
-                let order = &case.order;
-                order.is_keyed && case.ids().is_none() && !case.told.contains(&Told::Refused(400))
+    /// Repeats each request with a key until it has a definite answer.
+    fn repeat_keyed_requests(&self, caller: &mut Caller) {
+        let unanswered: Vec<PlannedRequest> = {
+            let observed = self.log.observed();
+            let unanswered = observed.requests.values().filter(|record| {
+                let request = &record.request;
+                request.is_keyed
+                    && record.ids().is_none()
+                    && !record.answers.contains(&Answer::Refused(400))
             });
-            open.map(|case| case.order.clone()).collect()
+            unanswered.map(|record| record.request.clone()).collect()
         };
-        for order in open {
-            wait_until("an order with a key is answered", || {
-                matches!(caller.try_once(&order), Told::Ids(_) | Told::Refused(400))
+        for request in unanswered {
+            wait_until("a request with a key is answered", || {
+                matches!(
+                    caller.try_once(&request),
+                    Answer::Ids(_) | Answer::Refused(400)
+                )
             });
         }
     }
 
-    /// A backlog may take its time, as long as something ends.
-    fn wait_for_ends(&self) {
+    /// A backlog may take long, as long as messages keep ending.
+    fn wait_for_final_states(&self) {
         let unfinished = || match &self.database {
-            Database::Sqlite => books::unfinished_sqlite(&self.file()).unwrap_or(i64::MAX),
-            Database::Postgres { .. } => self.administrator().unfinished().unwrap_or(i64::MAX),
+            Database::Sqlite => contents::unfinished_sqlite(&self.file()).unwrap_or(i64::MAX),
+            Database::Postgres { .. } => self.admin().unfinished().unwrap_or(i64::MAX),
         };
-        wait_while_fewer(unfinished);
+        wait_while_decreasing(unfinished);
     }
 
     fn wait_for_reports(&self) {
-        wait_while_fewer(|| {
-            let pages = self.log.pages();
-            let due = pages.cases.values().filter(|case| case.order.is_reported);
-            let due = due.flat_map(|case| case.ids().unwrap_or_default());
+        wait_while_decreasing(|| {
+            let observed = self.log.observed();
+            let due = observed
+                .requests
+                .values()
+                .filter(|record| record.request.is_reported);
+            let due = due.flat_map(|record| record.ids().unwrap_or_default());
             let missing = due.filter(|id| {
-                let reports = pages.reports.get(id).map_or(&[][..], Vec::as_slice);
+                let reports = observed.reports.get(id).map_or(&[][..], Vec::as_slice);
                 !reports.iter().any(|report| report.received)
             });
             i64::try_from(missing.count()).unwrap_or(i64::MAX)
         });
     }
 
-    fn look_at_all(&self, caller: &mut Caller) {
+    fn check_all_statuses(&self, caller: &mut Caller) {
         let answered: Vec<u64> = {
-            let pages = self.log.pages();
-            let ids = pages.cases.values().filter_map(|case| case.ids());
+            let observed = self.log.observed();
+            let ids = observed.requests.values().filter_map(|record| record.ids());
             ids.flatten().copied().collect()
         };
         for id in answered {
-            wait_until("a look is answered", || caller.look(id));
+            wait_until("the status of a message is answered", || {
+                caller.check_status(id)
+            });
         }
     }
 
-    fn read_books(&self) -> Books {
+    fn read_contents(&self) -> DatabaseContents {
         match &self.database {
-            Database::Sqlite => books::read_sqlite(&self.file()).expect("the file can be read"),
+            Database::Sqlite => contents::read_sqlite(&self.file()).expect("the file can be read"),
             Database::Postgres { .. } => {
-                let books = self.administrator().read_books();
-                books.expect("the database can be read")
+                let contents = self.admin().read_contents();
+                contents.expect("the database can be read")
             }
         }
     }
@@ -281,47 +290,48 @@ impl Cluster {
         self.nodes[0].server.data_dir().join("switchboard.db")
     }
 
-    /// What the nodes wrote, for whoever looks for the cause.
-    fn tell(&self) {
+    /// Prints the output of the nodes, to find the cause of a violation.
+    fn print_outputs(&self) {
         for (index, node) in self.nodes.iter().enumerate() {
             println!("--- node {index} ---\n{}", node.server.output());
         }
     }
 }
 
-/// Returns once nothing is left, or once nothing has become less for a long time: that is among the breaches then.
-fn wait_while_fewer(left: impl Fn() -> i64) {
+/// Returns once nothing is left, or once the number has not decreased for a long time. Then the checker finds
+/// violations.
+fn wait_while_decreasing(left: impl Fn() -> i64) {
     let (mut fewest, mut since) = (i64::MAX, Instant::now());
     loop {
         let now = left();
-        if now == 0 || since.elapsed() > QUIET {
+        if now == 0 || since.elapsed() > STUCK_AFTER {
             return;
         }
         if now < fewest {
             (fewest, since) = (now, Instant::now());
         }
-        thread::sleep(POLL * 20); // tidy: between two looks at a state that nothing announces
+        thread::sleep(POLL * 20); // tidy: polls a state that nothing announces
     }
 }
 
-/// An account that may send, prices, and a token.
-fn furnish(server: &Server) -> String {
+/// Imports prices, creates an account that may send, and returns its token.
+fn set_up_account(server: &Server) -> String {
     let account = [
         "account",
         "create",
         "--name",
-        "crowd",
+        "acme",
         "--balance",
         "1000000.00",
         "--json",
     ];
     server.cli_json(&account);
-    let folder = TempDir::create("rates").expect("a temporary folder");
+    let folder = temp_dir("rates").expect("a temporary folder");
     let file = folder.path().join("rates.csv");
     fs::write(&file, RATES).expect("the list is written");
     let import = server.cli(&["rates", "import", file.to_str().expect("a plain path")]);
     assert!(import.status.success(), "{import:?}");
-    let token: Value = server.cli_json(&["token", "create", "--account", "crowd", "--json"]);
+    let token: Value = server.cli_json(&["token", "create", "--account", "acme", "--json"]);
     token["token"].as_str().expect("a token").to_owned()
 }
 
@@ -334,22 +344,22 @@ fn carriers(to_network: &Relay) -> String {
     )
 }
 
-/// Writes a report down, and decides what it is answered.
+/// Records a report, and decides what the receiver answers.
 fn receive(log: &Log, request: &Request<'_>) -> Reply {
     let Some((id, mut report)) = read_report(request) else {
-        let came = String::from_utf8_lossy(request.body).into_owned();
-        log.wrong(format!("not a report: {came}"));
+        let body_text = String::from_utf8_lossy(request.body).into_owned();
+        log.record_unexpected(format!("not a report: {body_text}"));
         return Reply::ok();
     };
-    let mut pages = log.pages();
-    let before = pages.reports.entry(id).or_default();
-    report.received = !id.is_multiple_of(REFUSED) || !before.is_empty();
+    let mut observed = log.observed();
+    let before = observed.reports.entry(id).or_default();
+    report.received = !id.is_multiple_of(REFUSE_ONE_IN) || !before.is_empty();
     let (received, is_first) = (report.received, before.is_empty());
     before.push(report);
-    drop(pages);
+    drop(observed);
     match received {
         false => Reply::answer(500, "not now"),
-        true if is_first && id.is_multiple_of(SLOW) => Reply::ok().after(SLOWLY),
+        true if is_first && id.is_multiple_of(SLOW_ONE_IN) => Reply::ok().after(SLOW_ANSWER),
         true => Reply::ok(),
     }
 }
@@ -359,7 +369,7 @@ fn read_report(request: &Request<'_>) -> Option<(u64, Report)> {
     let report = Report {
         number: request.path.strip_prefix('/')?.parse().ok()?,
         webhook_id: request.header("webhook-id")?.to_owned(),
-        end: body["status"].as_u64().zip(body["error"].as_u64())?,
+        final_state: body["status"].as_u64().zip(body["error"].as_u64())?,
         received: false,
     };
     Some((body["id"].as_str()?.parse().ok()?, report))

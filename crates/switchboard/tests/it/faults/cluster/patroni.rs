@@ -1,46 +1,45 @@
-//! A highly available `PostgreSQL`: three members under Patroni, whose leader dies, freezes, hands over, or loses etcd.
+//! Three `PostgreSQL` members under Patroni: switchover, leader killed, leader frozen, etcd frozen.
 
 use std::thread;
 use std::time::Duration;
 
 use testkit::Patroni;
 
-use super::database::VANISHING;
+use super::database::ALLOW_UNKNOWN_COMMITS;
 use super::nodes::{Cluster, Database, Setup, WINDOW};
 use super::pooler::{OVERDUE, REGISTERED, count};
-use super::scenario::Ran;
-use crate::faults::dice::Dice;
+use super::scenario::ScenarioResult;
+use crate::faults::rng::Rng;
 use crate::faults::waiting::wait_until;
 
-const PAGE: &str = include_str!("../../../../../../docs/SCALING.md");
+const DOCUMENTATION: &str = include_str!("../../../../../../docs/SCALING.md");
 const DATABASE: &str = "postgres";
 const NODES: usize = 2;
-const UP: Duration = Duration::from_secs(3);
+const MAX_UPTIME: Duration = Duration::from_secs(3);
 /// Longer than the leader's key lives in etcd.
 const ETCD_AWAY: Duration = Duration::from_secs(30);
 
-/// What happens to the cluster, one after the other.
 #[derive(Debug, Clone, Copy)]
-enum Trouble {
+enum PatroniFault {
     SwitchOver,
     LeaderKilled,
     LeaderFrozen,
     EtcdFrozen,
 }
 
-const TROUBLES: [Trouble; 4] = [
-    Trouble::SwitchOver,
-    Trouble::LeaderKilled,
-    Trouble::LeaderFrozen,
-    Trouble::EtcdFrozen,
+const FAULTS: [PatroniFault; 4] = [
+    PatroniFault::SwitchOver,
+    PatroniFault::LeaderKilled,
+    PatroniFault::LeaderFrozen,
+    PatroniFault::EtcdFrozen,
 ];
 
-/// Each cycle is one trouble. Only the synchronous standby may take over, so nothing is lost.
-pub(super) fn troubled(cycles: usize) -> Ran {
-    let mut dice = Dice::throw();
+/// Each cycle is one fault. Only the synchronous standby may take over, so nothing is lost.
+pub(super) fn disturbed(cycles: usize) -> ScenarioResult {
+    let mut rng = Rng::seeded();
     let mut patroni = match Patroni::start(configuration()) {
         Ok(patroni) => patroni,
-        Err(error) => return Ran::Not(format!("no Patroni: {error:#}")),
+        Err(error) => return ScenarioResult::NotRun(format!("no Patroni: {error:#}")),
     };
     let url = patroni.url(DATABASE);
     let cluster = Cluster::start(&Setup {
@@ -49,33 +48,33 @@ pub(super) fn troubled(cycles: usize) -> Ran {
             nodes: url.clone(),
             checker: url,
         },
-        equip: &|_, node| node,
+        configure: &|_, node| node,
     });
     let callers = cluster.callers();
     for cycle in 0..cycles {
-        let trouble = TROUBLES[cycle % TROUBLES.len()];
-        println!("cycle {cycle}: {trouble:?}");
+        let fault = FAULTS[cycle % FAULTS.len()];
+        println!("cycle {cycle}: {fault:?}");
         cluster.wait_for_answered(40);
-        thread::sleep(dice.moment(UP)); // tidy: the moment of the fault is meant to be random
+        thread::sleep(rng.duration_below(MAX_UPTIME)); // tidy: the moment of the fault is meant to be random
         let from = cluster.log.now_ms();
-        trouble.make(&mut patroni, &cluster);
+        fault.inject(&mut patroni, &cluster);
         println!("answered again after {} ms", cluster.log.now_ms() - from);
         patroni
-            .wait_until_in_step()
-            .expect("the members are in step again");
-        // Nodes without a database for longer than they count as alive may take each other for dead.
-        cluster.log.fault(from, NODES * WINDOW);
+            .wait_until_in_sync()
+            .expect("the members are in sync again");
+        // Nodes that have no database for longer than their lease may declare each other dead.
+        cluster.log.record_fault(from, NODES * WINDOW);
     }
-    wait_until("the dead are forgotten", || {
+    wait_until("dead nodes are removed", || {
         count(&cluster, REGISTERED) == NODES
     });
     wait_until("the backlog is gone", || count(&cluster, OVERDUE) == 0);
-    Ran::Through(cycles, cluster.finish(callers, VANISHING))
+    ScenarioResult::Completed(cycles, cluster.finish(callers, ALLOW_UNKNOWN_COMMITS))
 }
 
-impl Trouble {
-    /// Makes the trouble, waits until messages are answered again, and ends the trouble.
-    fn make(self, patroni: &mut Patroni, cluster: &Cluster) {
+impl PatroniFault {
+    /// Starts the fault, waits until messages are answered again, and ends the fault.
+    fn inject(self, patroni: &mut Patroni, cluster: &Cluster) {
         let leader = patroni.leader().expect("a leader");
         match self {
             Self::SwitchOver => patroni.switch_over().expect("it hands over"),
@@ -102,9 +101,9 @@ impl Trouble {
     }
 }
 
-/// The configuration of the page: what stands there is what is tested.
+/// The configuration that the documentation shows, so that exactly that is tested.
 fn configuration() -> &'static str {
-    let (_, part) = PAGE
+    let (_, part) = DOCUMENTATION
         .split_once("\n## High availability with Patroni\n")
         .expect("a part");
     let (_, block) = part.split_once("```yaml\n").expect("a configuration");

@@ -1,4 +1,4 @@
-//! Scenarios by name, and the table of what came of them.
+//! Runs scenarios and prints the table of their results.
 
 use std::fmt::Write as _;
 use std::panic::catch_unwind;
@@ -7,56 +7,55 @@ use std::{env, fs, thread};
 
 use super::checker::{Lateness, Verdict};
 
-/// Whether a scenario could be run.
-pub(super) enum Ran {
-    /// It was, so many cycles.
-    Through(usize, Verdict),
-    /// It could not be, for this reason: that is no success.
-    Not(String),
+pub(super) enum ScenarioResult {
+    /// The number of cycles, and the result.
+    Completed(usize, Verdict),
+    /// Why the scenario cannot run here. This is not a success.
+    NotRun(String),
 }
 
 /// A kind of fault.
 pub(super) struct Scenario {
-    /// As the table names it.
+    /// Its name in the table.
     pub(super) name: &'static str,
-    /// How often the fault happens in the long run.
+    /// The number of cycles in the long run.
     pub(super) cycles: usize,
-    pub(super) run: fn(usize) -> Ran,
-    /// It mostly waits, so the long run has it beside the others.
+    pub(super) run: fn(usize) -> ScenarioResult,
+    /// It mostly waits, so the long run executes it in parallel with the others.
     pub(super) is_idle: bool,
 }
 
-/// How many cycles a single scenario is run for, instead of the few: for whoever looks for a rare fault.
+/// Sets the number of cycles of a single scenario, to look for a rare failure.
 const CYCLES_VARIABLE: &str = "SWITCHBOARD_TEST_CYCLES";
 
-/// Runs a scenario for so many cycles; panics when a promise was broken.
+/// Runs a scenario for a few cycles; panics if a guarantee is violated.
 pub(super) fn run_short(scenario: &Scenario, cycles: usize) {
-    let asked = env::var(CYCLES_VARIABLE).ok();
-    let asked = asked.map(|cycles| cycles.parse().expect("a number of cycles"));
-    match (scenario.run)(asked.unwrap_or(cycles)) {
-        Ran::Not(reason) => println!("NOT RUN: {}: {reason}", scenario.name),
-        Ran::Through(cycles, verdict) => {
+    let cycles_given = env::var(CYCLES_VARIABLE).ok();
+    let cycles_given = cycles_given.map(|cycles| cycles.parse().expect("a number of cycles"));
+    match (scenario.run)(cycles_given.unwrap_or(cycles)) {
+        ScenarioResult::NotRun(reason) => println!("NOT RUN: {}: {reason}", scenario.name),
+        ScenarioResult::Completed(cycles, verdict) => {
             println!("{}", line(scenario.name, cycles, &verdict));
             println!("{}", describe_latest(&verdict));
-            let breaches = &verdict.breaches;
+            let violations = &verdict.violations;
             assert!(
-                breaches.is_empty(),
+                violations.is_empty(),
                 "{}",
-                complaint(scenario.name, breaches)
+                describe_violations(scenario.name, violations)
             );
         }
     }
 }
 
-/// The long run has only the scenarios whose names contain this, where it is set.
+/// Limits the long run to scenarios whose names contain this.
 const ONLY_VARIABLE: &str = "SWITCHBOARD_TEST_SCENARIO";
 
-/// Runs all scenarios, prints the table, and panics when a promise was broken.
+/// Runs all scenarios, prints the table, and panics if a guarantee is violated.
 pub(super) fn run_long(scenarios: &'static [Scenario]) {
     let mut table =
         "| fault | cycles | messages | lost | duplicates | late |\n|---|---|---|---|---|---|\n"
             .to_owned();
-    let mut complaints = Vec::new();
+    let mut failures = Vec::new();
     let only = env::var(ONLY_VARIABLE).unwrap_or_default();
     let scenarios = scenarios.iter().filter(|one| one.name.contains(&only));
     let (idle, busy): (Vec<_>, Vec<_>) = scenarios.partition(|scenario| scenario.is_idle);
@@ -68,14 +67,14 @@ pub(super) fn run_long(scenarios: &'static [Scenario]) {
         let idle: Vec<_> = idle.map(|scenario| (scenario, start(scenario))).collect();
         for scenario in busy {
             println!("==> {}", scenario.name);
-            // One that panics must not cost the others their place in the table.
-            let ran = catch_unwind(|| (scenario.run)(scenario.cycles));
-            record(scenario, ran, &mut table, &mut complaints);
+            // The others must be in the table even if one panics.
+            let result = catch_unwind(|| (scenario.run)(scenario.cycles));
+            record(scenario, result, &mut table, &mut failures);
         }
         for (scenario, running) in idle {
             println!("==> {}", scenario.name);
-            let ran = running.join().unwrap_or_else(Err);
-            record(scenario, ran, &mut table, &mut complaints);
+            let result = running.join().unwrap_or_else(Err);
+            record(scenario, result, &mut table, &mut failures);
         }
     });
     println!("\n{table}");
@@ -86,29 +85,31 @@ pub(super) fn run_long(scenarios: &'static [Scenario]) {
     if let Err(error) = written {
         println!("the table could not be written: {error}");
     }
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Adds what came of a scenario to the table, and what was broken to the complaints.
+/// Adds the result of a scenario to the table, and its violations to the failures.
 fn record(
     scenario: &Scenario,
-    ran: thread::Result<Ran>,
+    result: thread::Result<ScenarioResult>,
     table: &mut String,
-    complaints: &mut Vec<String>,
+    failures: &mut Vec<String>,
 ) {
-    let row = match ran {
+    let row = match result {
         Err(_) => {
             let row = format!("| {} | panicked | | | | |", scenario.name);
-            complaints.push(row.clone());
+            failures.push(row.clone());
             row
         }
-        Ok(Ran::Not(reason)) => format!("| {} | not run: {reason} | | | | |", scenario.name),
-        Ok(Ran::Through(cycles, verdict)) => {
+        Ok(ScenarioResult::NotRun(reason)) => {
+            format!("| {} | not run: {reason} | | | | |", scenario.name)
+        }
+        Ok(ScenarioResult::Completed(cycles, verdict)) => {
             println!("{}", describe_latest(&verdict));
-            if !verdict.breaches.is_empty() {
-                let complaint = complaint(scenario.name, &verdict.breaches);
-                println!("{complaint}");
-                complaints.push(complaint);
+            if !verdict.violations.is_empty() {
+                let failure = describe_violations(scenario.name, &verdict.violations);
+                println!("{failure}");
+                failures.push(failure);
             }
             line(scenario.name, cycles, &verdict)
         }
@@ -130,21 +131,21 @@ fn line(name: &str, cycles: usize, verdict: &Verdict) -> String {
 
 fn describe_latest(verdict: &Verdict) -> String {
     match verdict.latest {
-        None => "no message had a time to keep".to_owned(),
+        None => "no scheduled message was measured".to_owned(),
         Some(Lateness {
             late_ms,
             stalled_ms,
         }) => format!(
-            "the latest message was sent {late_ms} ms after its time; the machine stood still for {stalled_ms} ms of it"
+            "the latest message was sent {late_ms} ms after its time; stalls of the machine were {stalled_ms} ms of that"
         ),
     }
 }
 
-fn complaint(name: &str, breaches: &[String]) -> String {
-    let shown = breaches.len().min(20);
+fn describe_violations(name: &str, violations: &[String]) -> String {
+    let shown = violations.len().min(20);
     format!(
-        "{name}: {} promises broken, among them:\n{}",
-        breaches.len(),
-        breaches[..shown].join("\n")
+        "{name}: {} violations, among them:\n{}",
+        violations.len(),
+        violations[..shown].join("\n")
     )
 }

@@ -1,15 +1,15 @@
-//! To whom, from whom, and where the report goes.
+//! Recipients, senders and report addresses.
 
 use serde_json::json;
 use testkit::Backend;
 
-use super::refused;
+use super::assert_refused;
 use crate::rest::service::{Service, sms_with};
 
 #[test]
 fn recipients() {
     let give = "international format";
-    refused(
+    assert_refused(
         "to",
         &[
             ("null", json!({"to": null}), &["it is missing"]),
@@ -74,7 +74,7 @@ fn recipients() {
 #[test]
 fn several_recipients() {
     let too_many: Vec<String> = (0..1001).map(|n| format!("3712000{n:04}")).collect();
-    refused(
+    assert_refused(
         "to",
         &[
             (
@@ -126,7 +126,7 @@ fn several_recipients() {
 fn senders() {
     let rule = "it must be a valid MSISDN or an alphanumeric string of at most 11 characters made of \
                 upper/lower-case Latin letters, digits, spaces and dots";
-    refused(
+    assert_refused(
         "from",
         &[
             ("null", json!({"from": null}), &["it is missing"]),
@@ -159,7 +159,7 @@ fn senders() {
 #[test]
 fn report_addresses() {
     let long = format!("https://example.com/{}", "a".repeat(2029));
-    refused(
+    assert_refused(
         "dlrUrl",
         &[
             (

@@ -1,13 +1,13 @@
-//! The text and how it is written.
+//! Texts, part headers and codings.
 
 use serde_json::json;
 
-use super::refused;
+use super::assert_refused;
 
 #[test]
 fn texts() {
     let udh = "%05%00%03%2A%02%01";
-    refused(
+    assert_refused(
         "message",
         &[
             ("null", json!({"message": null}), &["it is missing"]),
@@ -73,7 +73,7 @@ fn texts() {
 
 #[test]
 fn headers_of_parts() {
-    refused(
+    assert_refused(
         "udh",
         &[
             (
@@ -123,7 +123,7 @@ fn headers_of_parts() {
 
 #[test]
 fn codings() {
-    refused(
+    assert_refused(
         "coding",
         &[
             (

@@ -1,4 +1,4 @@
-//! `POST /sms`: a bad value is refused with the field, the rule and the value, and nothing of it is stored.
+//! `POST /sms`: a bad value is refused with the field, the rule and the value, and nothing is stored.
 
 mod addresses;
 mod content;
@@ -9,11 +9,11 @@ use testkit::Backend;
 
 use super::service::{Service, message, sms, sms_with, tomorrow};
 
-/// What the message must hold besides the field's name.
+/// A name, the changed fields, and what the message must contain besides the name of the field.
 type Case<'a> = (&'a str, Value, &'a [&'a str]);
 
-/// Sends each as a change to a good body that would be listed if it were stored.
-fn refused(field: &str, cases: &[Case<'_>]) {
+/// Sends each case as a change to a valid scheduled message, which would be listed if it were stored.
+fn assert_refused(field: &str, cases: &[Case<'_>]) {
     let service = Service::start(Backend::Sqlite);
     for (case, fields, fragments) in cases {
         let mut body = sms_with(&json!({ "scheduled": tomorrow() }));
@@ -36,7 +36,7 @@ fn refused(field: &str, cases: &[Case<'_>]) {
     assert_eq!(service.stored(), 0);
 }
 
-/// A field that is left out altogether is named like one that is null.
+/// A missing field gets the same message as one that is null.
 #[test]
 fn missing_fields() {
     let service = Service::start(Backend::Sqlite);

@@ -1,15 +1,15 @@
-//! When, how long, how urgently, and for which country.
+//! Times, validity periods, test modes, priorities and countries.
 
 use serde_json::json;
 
-use super::refused;
+use super::assert_refused;
 use crate::rest::service::{in_seconds, with_offset};
 
 #[test]
 fn times() {
     let past = with_offset(in_seconds(-120), 2);
     let far = with_offset(in_seconds(366 * 86_400), 0);
-    refused(
+    assert_refused(
         "scheduled",
         &[
             (
@@ -85,7 +85,7 @@ fn times() {
 
 #[test]
 fn validities() {
-    refused(
+    assert_refused(
         "expireIn",
         &[
             (
@@ -131,7 +131,7 @@ fn validities() {
 
 #[test]
 fn test_modes() {
-    refused(
+    assert_refused(
         "testMode",
         &[
             (
@@ -154,7 +154,7 @@ fn test_modes() {
 
 #[test]
 fn lanes() {
-    refused(
+    assert_refused(
         "priority",
         &[
             (
@@ -174,7 +174,7 @@ fn lanes() {
 
 #[test]
 fn countries() {
-    refused(
+    assert_refused(
         "correctBy",
         &[
             (
