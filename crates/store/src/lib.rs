@@ -12,7 +12,6 @@ use domain::KeyRing;
 use domain::encryption::DecryptError;
 use domain::ports::{Cause, Store};
 
-mod encrypted;
 mod migrations;
 mod postgres;
 mod rows;
@@ -22,8 +21,8 @@ mod sqlite;
 pub mod transfer;
 mod url;
 
-use encrypted::Encrypting;
 pub use migrations::{Compatibility, Schema};
+use rows::encrypted::Encrypting;
 pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};
 
 /// Options for opening a store.

@@ -15,7 +15,7 @@ use domain::ports::{
 use domain::{Channel, KeyRing, Money, Msisdn, Originator, Permissions, Timestamp};
 use jiff::SignedDuration;
 
-use crate::encrypted::{self, secret_context};
+use encrypted::secret_context;
 
 pub(crate) mod audit;
 pub(crate) mod billing;
@@ -23,6 +23,7 @@ pub(crate) mod binds;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
+pub(crate) mod encrypted;
 pub(crate) mod fold;
 pub(crate) mod history;
 pub(crate) mod oauth;

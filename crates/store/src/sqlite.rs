@@ -12,8 +12,8 @@ use domain::ports::StoreError;
 use rusqlite::Connection;
 
 use crate::OpenError;
-use crate::encrypted::Encrypting;
 use crate::migrations::{self, Migration};
+use crate::rows::encrypted::Encrypting;
 use crate::rows::fold::Folding;
 use crate::rows::sweep::Sweep;
 use crate::rows::{SqlRow, SqlValue};
@@ -33,7 +33,7 @@ mod checkpoint;
 mod claims;
 mod clock;
 mod codes;
-mod connection;
+pub(crate) mod connection;
 mod dispatch;
 mod encrypted;
 mod ending;
@@ -44,7 +44,7 @@ mod history;
 mod memberships;
 mod message_detail;
 mod messages;
-mod migrate;
+pub(crate) mod migrate;
 mod nodes;
 mod oauth;
 mod operations;
@@ -58,13 +58,10 @@ mod senders;
 mod sends;
 mod sessions;
 mod traffic;
-mod transfer;
 mod writer;
 
 #[cfg(test)]
 mod tests;
-
-pub(crate) use transfer::SqliteEndpoint;
 
 use readers::Readers;
 use writer::Writer;

@@ -11,6 +11,8 @@ mod error;
 mod merge;
 mod migrate;
 pub(crate) mod plan;
+mod postgres;
+mod sqlite;
 pub(crate) mod tables;
 pub(crate) mod value;
 

@@ -16,10 +16,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::{PostgresStore, column};
-use crate::encrypted::{self, secret_context};
 use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
+use crate::rows::encrypted::{self, secret_context};
 use crate::rows::{Corrupt, SecretColumns, dispatch, micros};
 use crate::sql::callbacks as sql;
 

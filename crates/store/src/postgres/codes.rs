@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 use super::fault::Fault;
 use super::transaction::execute;
 use super::{PostgresStore, Values, column};
-use crate::encrypted::salt;
+use crate::rows::encrypted::salt;
 use crate::rows::{self, Corrupt, duration_us, micros, timestamp};
 use crate::sql::codes as sql;
 

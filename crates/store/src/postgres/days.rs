@@ -38,7 +38,7 @@ const DAYS_AHEAD: i64 = 3;
 pub(super) const TABLES: [&str; 3] = ["message", "callback", "callback_attempt"];
 
 /// The column that a table is partitioned by.
-pub(super) fn partitioned_by(table: &str) -> Option<&'static str> {
+pub(crate) fn partitioned_by(table: &str) -> Option<&'static str> {
     match table {
         "message" => Some("id"),
         _ => TABLES.contains(&table).then_some("message_id"),
@@ -60,11 +60,11 @@ pub(super) const TABLE_EXISTS: &str = "SELECT to_regclass($1::text) IS NOT NULL"
 
 /// A day that has partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Day(i64);
+pub(crate) struct Day(i64);
 
 impl Day {
     /// The day of an ID; `None` for IDs in the partition "before".
-    pub(super) fn from_id(id: i64) -> Option<Self> {
+    pub(crate) fn from_id(id: i64) -> Option<Self> {
         (id >= FIRST_ID).then_some(Self(id >> DAY_BITS))
     }
 
@@ -189,7 +189,7 @@ impl Retryable for CreateDays<'_> {
 }
 
 /// Creates the missing ones of these days. The caller holds the lock that keeps others from doing the same.
-pub(super) async fn create_missing(
+pub(crate) async fn create_missing(
     transaction: &Transaction<'_>,
     days: impl IntoIterator<Item = &Day>,
 ) -> Result<(), tokio_postgres::Error> {

@@ -5,7 +5,7 @@ use domain::KeyRing;
 use tokio_postgres::Error;
 
 use super::fault::is_retryable;
-use crate::encrypted::{
+use crate::rows::encrypted::{
     BATCH, Encrypting, KeyRow, renew, renew_text, secret_context, totp_context,
 };
 use crate::sql::encrypted as sql;

@@ -63,7 +63,7 @@ pub(super) async fn run(client: &mut Object, steps: &[Migration]) -> Result<(), 
 }
 
 /// Applies missing migrations, each in its own transaction. A current database is only read.
-pub(super) async fn apply_missing(
+pub(crate) async fn apply_missing(
     client: &mut Object,
     steps: &[Migration],
 ) -> Result<(), OpenError> {

@@ -80,7 +80,7 @@ pub(super) fn heartbeat(url: &PostgresUrl, settings: Settings) -> Result<Pool, B
 ///
 /// A connection is handed out without a test, which would cost a round trip for each statement. Closed connections are
 /// replaced, so a restarted server is found again.
-pub(super) fn build(
+pub(crate) fn build(
     url: &PostgresUrl,
     connections: usize,
     settings: Settings,
@@ -106,7 +106,7 @@ pub(super) fn build(
 }
 
 /// Opens a first connection to check the server. A slow server is waited for; a missing one fails at once.
-pub(super) async fn connect(pool: &Pool) -> Result<Object, Cause> {
+pub(crate) async fn connect(pool: &Pool) -> Result<Object, Cause> {
     let give_up = Instant::now() + START_TIMEOUT;
     loop {
         match pool.get().await {

@@ -37,7 +37,7 @@ pub(super) const SERVICE: Settings = &[
 ];
 
 /// The settings of a copy. It reads whole tables, so the limits of the service do not apply.
-pub(super) const COPY: Settings = &[
+pub(crate) const COPY: Settings = &[
     ("statement_timeout", "0"),
     ("lock_timeout", "30s"),
     ("idle_in_transaction_session_timeout", "0"),
@@ -63,7 +63,7 @@ pub(super) fn options(settings: Settings) -> String {
 
 /// The settings that are not in force on a connection, as a readable text; empty when all are. Settings that another
 /// kind of server does not know count as not in force.
-pub(super) async fn missing(client: &Object, settings: Settings) -> Result<String, Error> {
+pub(crate) async fn missing(client: &Object, settings: Settings) -> Result<String, Error> {
     const ASK: &str = "SELECT current_setting(name, TRUE) FROM unnest($1::text[]) WITH ORDINALITY AS s (name, at) ORDER BY at";
     let (names, wanted): (Vec<&str>, Vec<&str>) = settings
         .iter()

@@ -12,7 +12,7 @@ use domain::ports::{
 use domain::{KeyRing, TokenHash};
 
 use super::{Corrupt, SqlRow, account_id, timestamp};
-use crate::encrypted::{self, totp_context};
+use crate::rows::encrypted::{self, totp_context};
 
 /// The columns of a person, in the order in which both databases select them.
 pub(crate) struct PersonColumns {

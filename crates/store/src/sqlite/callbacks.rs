@@ -14,10 +14,10 @@ use jiff::SignedDuration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::{SqliteStore, callback_queue, replay};
-use crate::encrypted::{self, secret_context};
 use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
+use crate::rows::encrypted::{self, secret_context};
 use crate::rows::{SecretColumns, dispatch, duration_us, micros};
 use crate::sql::callbacks as sql;
 

@@ -12,8 +12,8 @@ use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteStore, clock};
-use crate::encrypted::salt;
 use crate::rows::dispatch;
+use crate::rows::encrypted::salt;
 use crate::rows::{duration_us, micros, timestamp};
 use crate::sql::codes as sql;
 

@@ -35,7 +35,7 @@ const READER_SETTINGS: &str = "
 ";
 
 /// A connection that may write; creates the file when there is none.
-pub(super) fn open_writer(path: &Path) -> Result<Connection> {
+pub(crate) fn open_writer(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     close_to_others(path);
     let connection = open(path, flags)?;
@@ -75,7 +75,7 @@ fn close_to_others(path: &Path) {
 }
 
 /// A connection that only reads.
-pub(super) fn open_reader(path: &Path) -> Result<Connection> {
+pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.execute_batch(READER_SETTINGS)?;
     Ok(connection)

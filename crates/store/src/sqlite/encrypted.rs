@@ -3,7 +3,7 @@
 use domain::KeyRing;
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
-use crate::encrypted::{
+use crate::rows::encrypted::{
     BATCH, Encrypting, KeyRow, renew, renew_text, secret_context, totp_context,
 };
 use crate::sql::encrypted as sql;

@@ -44,7 +44,7 @@ fn seal(connection: &Connection) -> Result<Option<Seal>> {
 }
 
 /// Applies missing migrations, each in its own transaction. A current file is not written to.
-pub(super) fn apply_missing(
+pub(crate) fn apply_missing(
     connection: &mut Connection,
     steps: &[Migration],
 ) -> Result<(), OpenError> {

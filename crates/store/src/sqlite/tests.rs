@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::SqliteStore;
-use crate::encrypted::Encrypting;
+use crate::rows::encrypted::Encrypting;
 
 struct File {
     folder: TempDir,

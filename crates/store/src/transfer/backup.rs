@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::sqlite::SqliteEndpoint;
 use super::{
     Checked, Endpoint, Hold, TransferError, Watch, check_level, check_tables, copy_everything,
     known_level, prepare,
 };
 use crate::seal::{Kind, Seal};
-use crate::sqlite::SqliteEndpoint;
 use crate::{DatabaseUrl, OpenError};
 
 /// How many IDs may have been reserved after a backup. A larger number would slow down searches of the history.

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::plan::{Batch, Query, Target};
+use super::postgres::PostgresEndpoint;
+use super::sqlite::SqliteEndpoint;
 use super::tables::Engine;
 use super::value::{Column, Value};
 use super::{Row, TransferError};
 use crate::DatabaseUrl;
-use crate::postgres::PostgresEndpoint;
 use crate::seal::{ROW, Seal};
-use crate::sqlite::SqliteEndpoint;
 
 /// How a database is locked while it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

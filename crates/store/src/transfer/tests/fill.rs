@@ -8,7 +8,7 @@ use super::super::endpoint::Endpoint;
 use super::super::tables::{NEVER_EMPTY, TABLES};
 use super::super::value::{Column, Kind};
 use super::keys;
-use crate::encrypted::{secret_context, totp_context};
+use crate::rows::encrypted::{secret_context, totp_context};
 
 /// Enough rows to cover all cases below.
 const ROWS: i64 = 40;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Result, params_from_iter};
 
-use super::{connection, migrate};
 use crate::migrations::SQLITE;
+use crate::sqlite::{connection, migrate};
 use crate::transfer::endpoint::{Hold, Stream};
 use crate::transfer::plan::{Batch, Target};
 use crate::transfer::value::{Column, Kind};

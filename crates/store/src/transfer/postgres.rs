@@ -8,10 +8,10 @@ use tokio_postgres::Error;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::days::{self, Day};
-use super::{migrate, pool, settings};
 use crate::OpenError;
 use crate::migrations::POSTGRES;
+use crate::postgres::days::{self, Day};
+use crate::postgres::{migrate, pool, settings};
 use crate::transfer::endpoint::{Hold, Stream};
 use crate::transfer::plan::{Batch, Target};
 use crate::transfer::tables::{NOT_COPIED, ONLY_POSTGRES, TABLES as COPIED};
