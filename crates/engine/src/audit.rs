@@ -1,6 +1,6 @@
 //! The audit log: who changed what, and from where.
 //!
-//! A use case that changes something on behalf of people takes a [`By`] and records the change *before* it makes it, so
+//! A use case that changes something on behalf of people takes a [`Actor`] and records the change *before* it makes it, so
 //! that no change is missing from the log. A change that is refused afterwards gets a second entry.
 
 mod action;
@@ -110,12 +110,12 @@ impl Audit {
     }
 
     /// Entries that match a filter, newest first.
-    pub async fn look(
+    pub async fn search(
         &self,
         filter: &AuditFilter,
-        look: Cursor<AuditId>,
+        cursor: Cursor<AuditId>,
     ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
-        self.store.search_changes(filter, look).await
+        self.store.search_changes(filter, cursor).await
     }
 
     fn change(

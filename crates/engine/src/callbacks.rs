@@ -218,7 +218,7 @@ impl Callbacks {
     ) -> Vec<Job> {
         let mut refused = Vec::new();
         for callback in callbacks {
-            let origin = Origin::of(&callback.url);
+            let origin = Origin::from_url(&callback.url);
             let address = Address {
                 receiver: ReceiverId::new(callback.account, &origin),
                 account: callback.account,
@@ -277,7 +277,7 @@ impl Callbacks {
         permit: Permit,
         in_flight_permit: OwnedSemaphorePermit,
     ) {
-        let origin = Origin::of(&job.held.item.url);
+        let origin = Origin::from_url(&job.held.item.url);
         if !self.node.owns(&job.held).await {
             // Another node has taken over.
             drop(permit);

@@ -1,5 +1,6 @@
 //! A DNS server with scripted answers.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,6 +88,13 @@ impl NameServer {
     pub fn query_count(&self, name: &str) -> usize {
         let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         queries.iter().filter(|query| *query == name).count()
+    }
+
+    /// How many different names with this suffix were queried.
+    pub fn name_count_under(&self, suffix: &str) -> usize {
+        let queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = queries.iter().filter(|query| query.ends_with(suffix));
+        names.collect::<HashSet<_>>().len()
     }
 
     /// The number of queries for names with this suffix.

@@ -51,7 +51,7 @@ impl Observe {
         Arc::new(Self {
             engine,
             render,
-            token: metrics_token.map(TokenHash::of),
+            token: metrics_token.map(TokenHash::from_secret),
             stopping: AtomicBool::new(false),
         })
     }
@@ -104,7 +104,7 @@ impl Observe {
 
     /// Hashes are compared, so that the time tells nothing about the token.
     fn has_token(&self, headers: &HeaderMap) -> bool {
-        let given = bearer(headers).map(TokenHash::of);
+        let given = bearer(headers).map(TokenHash::from_secret);
         given.is_some() && given == self.token
     }
 }

@@ -23,7 +23,7 @@ pub(crate) static ICON_ADDRESS: LazyLock<String> =
     LazyLock::new(|| format!("/dashboard/icon.svg?{}", version(ICON)));
 
 fn version(content: &str) -> String {
-    let hash = TokenHash::of(content);
+    let hash = TokenHash::from_secret(content);
     let [a, b, c, d, ..] = hash.as_bytes();
     format!("{a:02x}{b:02x}{c:02x}{d:02x}")
 }

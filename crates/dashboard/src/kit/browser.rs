@@ -11,7 +11,9 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use domain::access::token::TokenHash;
 use domain::person::Device;
-use engine::identity::sign_in::{self, BROWSER_LIFETIME, HALF_LIFETIME, SESSION_LIFETIME};
+use engine::identity::sign_in::{
+    self, BROWSER_LIFETIME, PENDING_SIGN_IN_LIFETIME, SESSION_LIFETIME,
+};
 use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
@@ -88,7 +90,8 @@ impl Browser {
         };
         let given = form.get(FORM_TOKEN).unwrap_or_default();
         // Hashes are compared, so that the time does not tell how many characters are right.
-        let right = TokenHash::of(given) == TokenHash::of(&form_token(secret, purpose));
+        let right =
+            TokenHash::from_secret(given) == TokenHash::from_secret(&form_token(secret, purpose));
         right && !self.is_cross_site
     }
 
@@ -126,7 +129,7 @@ impl FormKey {
 }
 
 pub(crate) fn form_token(secret: &str, purpose: &str) -> String {
-    let hash = TokenHash::of(&format!("form\n{purpose}\n{secret}"));
+    let hash = TokenHash::from_secret(&format!("form\n{purpose}\n{secret}"));
     hex(hash.as_bytes())
 }
 
@@ -197,7 +200,7 @@ impl Dashboard {
 
     pub(crate) fn pending_cookie(&self, secret: &str) -> HeaderValue {
         let name = self.cookie_names().pending;
-        self.cookie(name, secret, Some(HALF_LIFETIME.as_secs()))
+        self.cookie(name, secret, Some(PENDING_SIGN_IN_LIFETIME.as_secs()))
     }
 
     pub(crate) fn clear_pending_cookie(&self) -> HeaderValue {

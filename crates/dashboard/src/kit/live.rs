@@ -87,7 +87,7 @@ enum Holder {
 impl Holder {
     /// Operators may belong to no account.
     fn list(session: &Session) -> Vec<Self> {
-        let holder = Self::Session(TokenHash::of(&session.secret));
+        let holder = Self::Session(TokenHash::from_secret(&session.secret));
         let address = Self::Address(network(session.address));
         let account = session.signed_in.account().map(Self::Account);
         [holder, address].into_iter().chain(account).collect()
@@ -201,7 +201,7 @@ where
                 return None;
             }
         };
-        let hash = TokenHash::of(&html);
+        let hash = TokenHash::from_secret(&html);
         let is_new = self.sent != Some(hash);
         self.pause = if is_new {
             MIN_PAUSE
@@ -268,7 +268,8 @@ mod tests {
     fn streams_are_limited_and_permits_are_returned() {
         let (_stop, stopped) = watch::channel(false);
         let streams = Streams::new(stopped);
-        let session = |number: usize| [Holder::Session(TokenHash::of(&number.to_string()))];
+        let session =
+            |number: usize| [Holder::Session(TokenHash::from_secret(&number.to_string()))];
         let mut permits: Vec<_> = (0..MAX_PER_SESSION)
             .map(|_| streams.permits.try_acquire(&session(0)).expect("room"))
             .collect();
@@ -300,7 +301,7 @@ mod tests {
         let streams = Streams::new(stopped);
         let account = |id| Holder::Account(AccountId::new(id).expect("an ID"));
         let address = |last| Holder::Address([192, 0, 2, last].into());
-        let session = |number: usize| Holder::Session(TokenHash::of(&number.to_string()));
+        let session = |number: usize| Holder::Session(TokenHash::from_secret(&number.to_string()));
         let mut permits = Vec::new();
         for number in 0..MAX_PER_ACCOUNT {
             let last = u8::try_from(number).expect("few");

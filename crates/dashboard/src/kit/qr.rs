@@ -104,7 +104,7 @@ mod tests {
                         .collect()
                 })
                 .collect();
-            let hash = TokenHash::of(&rows.join("\n"));
+            let hash = TokenHash::from_secret(&rows.join("\n"));
             let [a, b, c, d, ..] = hash.as_bytes();
             let found = format!("{a:02x}{b:02x}{c:02x}{d:02x}");
             assert_eq!(found, expected, "{length}");

@@ -147,12 +147,12 @@ async fn page(
         action: query.get("action").map(str::to_owned),
     };
     let before = query.get("before").and_then(|id| id.parse().ok());
-    let look = Cursor {
+    let cursor = Cursor {
         before,
         limit: ROWS,
     };
     let found = match &view.problem {
-        None => dashboard.engine.audit.look(&filter, look).await?,
+        None => dashboard.engine.audit.search(&filter, cursor).await?,
         Some(_) => Page {
             rows: Vec::new(),
             next: None,

@@ -137,12 +137,12 @@ async fn list(
         .list_receivers(Some(account))
         .await?;
     let reports = &dashboard.engine.reports;
-    let look = Cursor {
+    let cursor = Cursor {
         before,
         limit: PAGE_SIZE,
     };
     let found = reports
-        .look_for(&filters.for_account(account), look)
+        .search(&filters.for_account(account), cursor)
         .await?;
     let rows = found.rows.iter().filter(|row| filters.matches(row.state));
     let status = if filters.problem.is_some() {

@@ -184,14 +184,14 @@ async fn find_all(
         channel: Some(Channel::Hlr),
         ..MessageFilter::default()
     };
-    let look = Cursor {
+    let cursor = Cursor {
         before,
         limit: PAGE_SIZE,
     };
     dashboard
         .engine
         .history
-        .search_messages(&filter, look)
+        .search_messages(&filter, cursor)
         .await
 }
 

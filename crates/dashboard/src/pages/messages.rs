@@ -153,12 +153,12 @@ impl Dashboard {
                 looked_to: None,
             });
         }
-        let look = Cursor {
+        let cursor = Cursor {
             before,
             limit: PAGE_SIZE,
         };
         let filter = filters.for_account(account);
-        let found = self.engine.history.search_messages(&filter, look).await?;
+        let found = self.engine.history.search_messages(&filter, cursor).await?;
         Ok(self.message_list(found, is_filtered, query))
     }
 

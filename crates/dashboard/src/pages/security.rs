@@ -155,7 +155,7 @@ async fn page(
     let (person, own) = (person(session)?, &dashboard.engine.own);
     let factor = own.second_factor(person).await?;
     let sessions = own.sessions(person).await?;
-    let this = TokenHash::of(&session.secret);
+    let this = TokenHash::from_secret(&session.secret);
     let status = problems.status();
     let page = SecurityPage {
         frame,

@@ -50,7 +50,7 @@ impl TokenSecret {
 
     /// The form that the database stores.
     pub fn hash(&self) -> TokenHash {
-        TokenHash::of(&self.0)
+        TokenHash::from_secret(&self.0)
     }
 }
 
@@ -65,7 +65,7 @@ impl fmt::Debug for TokenSecret {
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    pub fn of(secret: &str) -> Self {
+    pub fn from_secret(secret: &str) -> Self {
         Self(sha256(&[secret.as_bytes()]))
     }
 

@@ -17,7 +17,7 @@ const TAIL_MODULUS: i64 = 100_000_000;
 pub struct NumberTail(i32);
 
 impl NumberTail {
-    pub fn of(number: &Msisdn) -> Self {
+    pub fn from_number(number: &Msisdn) -> Self {
         let tail = number.as_i64() % TAIL_MODULUS;
         Self(i32::try_from(tail).expect("eight digits"))
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn addresses_are_compared_by_their_tail() {
         let number = |text| Msisdn::parse(text).expect("a number");
-        let of = NumberTail::of(&number("+37120000001"));
+        let of = NumberTail::from_number(&number("+37120000001"));
         for address in [
             "37120000001",
             "+37120000001",
@@ -159,7 +159,7 @@ mod tests {
         #[test]
         fn every_recipient_has_the_tail_of_its_own_address(number in 10_000_000_i64..999_999_999_999_999) {
             let number = Msisdn::from_i64(number).expect("a number");
-            prop_assert_eq!(NumberTail::of_address(number.digits()), Some(NumberTail::of(&number)));
+            prop_assert_eq!(NumberTail::of_address(number.digits()), Some(NumberTail::from_number(&number)));
         }
     }
 }

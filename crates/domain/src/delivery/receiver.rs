@@ -12,7 +12,7 @@ use crate::{CallbackUrl, sha256};
 pub struct Origin(String);
 
 impl Origin {
-    pub fn of(url: &CallbackUrl) -> Self {
+    pub fn from_url(url: &CallbackUrl) -> Self {
         let url = url.as_str();
         let start = url.find("://").map_or(0, |at| at + 3);
         let end = url[start..]
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn origin(url: &str) -> Origin {
-        Origin::of(&CallbackUrl::parse(url).expect(url))
+        Origin::from_url(&CallbackUrl::parse(url).expect(url))
     }
 
     fn account(id: u64) -> AccountId {

@@ -142,8 +142,8 @@ mod tests {
             network: Network::new("247", "01"),
             ported_from: None,
         };
-        let told = r#"{"id":"7","error":0,"imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#;
-        assert_eq!(found.payload(id), told);
+        let expected = r#"{"id":"7","error":0,"imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#;
+        assert_eq!(found.payload(id), expected);
         let ported = Subscriber {
             ported_from: Some(HomeOperator {
                 id: 9,
@@ -152,8 +152,8 @@ mod tests {
             }),
             ..Subscriber::unknown(Code::FINE)
         };
-        let told = r#"{"id":"7","error":0,"ported":[{"operatorId":9,"operator":"A \"B\" \\ \u0001","country":null}]}"#;
-        assert_eq!(ported.payload(id), told);
+        let expected = r#"{"id":"7","error":0,"ported":[{"operatorId":9,"operator":"A \"B\" \\ \u0001","country":null}]}"#;
+        assert_eq!(ported.payload(id), expected);
         assert_eq!(
             Subscriber::unknown(Code::ABSENT).payload(id),
             r#"{"id":"7","error":43}"#
@@ -174,8 +174,8 @@ mod tests {
             (Outcome::Expired, timeout, 50),
             (Outcome::Failed(Code::EXPIRED), timeout, 50),
         ] {
-            let told = format!(r#"{{"id":"7","error":{error}}}"#);
-            assert_eq!(unanswered(id, outcome), (ended, told));
+            let expected = format!(r#"{{"id":"7","error":{error}}}"#);
+            assert_eq!(unanswered(id, outcome), (ended, expected));
         }
     }
 }

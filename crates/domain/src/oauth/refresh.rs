@@ -306,14 +306,13 @@ mod tests {
             assert!(!others.contains(&access) && !others.contains(&refresh));
         }
         // The stored hash of the old token is not enough.
-        let hash =
-            TokenHash::of("sbr_one")
-                .as_bytes()
-                .iter()
-                .fold(String::new(), |mut hex, byte| {
-                    write!(hex, "{byte:02x}").expect("a text takes everything");
-                    hex
-                });
+        let hash = TokenHash::from_secret("sbr_one").as_bytes().iter().fold(
+            String::new(),
+            |mut hex, byte| {
+                write!(hex, "{byte:02x}").expect("a text takes everything");
+                hex
+            },
+        );
         assert_ne!(SuccessorPair::derive(&hash, &salt(1)), first);
         assert!(!format!("{first:?} {:?}", salt(1)).contains(&refresh));
     }

@@ -132,7 +132,7 @@ impl RecoveryCode {
             .map(|c| c.to_ascii_lowercase())
             .collect();
         let is_code = letters.len() == RECOVERY_BYTES * 8 / 5;
-        is_code.then(|| TokenHash::of(&format!("recovery {letters}")))
+        is_code.then(|| TokenHash::from_secret(&format!("recovery {letters}")))
     }
 }
 

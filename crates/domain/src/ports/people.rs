@@ -115,14 +115,14 @@ pub trait PeopleStore: Send + Sync + 'static {
     ) -> Result<bool, StoreError>;
 
     /// Uses up an invitation, sets the password and opens a session, in one step. For a person with a second factor it
-    /// creates a pending sign-in until `half_expires` instead. With `ends_grants`, the person's grants are revoked.
+    /// creates a pending sign-in until `pending_expires` instead. With `ends_grants`, the person's grants are revoked.
     /// `None` if the link is unknown, used or expired, or its address belongs to somebody else by now.
     async fn redeem_invitation(
         &self,
         link: &TokenHash,
         password: &PasswordHash,
         session: &NewSession,
-        half_expires: Timestamp,
+        pending_expires: Timestamp,
         ends_grants: bool,
     ) -> Result<Option<Redeemed>, StoreError>;
 

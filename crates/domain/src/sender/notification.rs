@@ -80,8 +80,8 @@ mod tests {
             ),
         ] {
             let name = SenderName::parse(kind, name).expect(name);
-            let told = notification(&sender(&name, reason), SenderState::Pending, at);
-            assert_eq!(told, expected);
+            let payload = notification(&sender(&name, reason), SenderState::Pending, at);
+            assert_eq!(payload, expected);
         }
     }
 

@@ -200,7 +200,7 @@ fn pass_if_any(claimed: &ClaimedCallbacks) {
 }
 
 fn receiver_of(callback: &Callback) -> ReceiverId {
-    ReceiverId::new(callback.account, &Origin::of(&callback.url))
+    ReceiverId::new(callback.account, &Origin::from_url(&callback.url))
 }
 
 /// Whether a request may concern callbacks to an origin.

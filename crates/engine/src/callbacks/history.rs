@@ -39,12 +39,12 @@ impl CallbackHistory {
 
     /// Callbacks that match, newest first, at most [`MAX_PAGE_SIZE`](crate::reading::history::MAX_PAGE_SIZE). A page
     /// may have fewer items than asked for, even none, and still have a next cursor.
-    pub async fn look_for(
+    pub async fn search(
         &self,
         filter: &CallbackFilter,
-        look: Cursor<CallbackId>,
+        cursor: Cursor<CallbackId>,
     ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
-        search(look, |step| self.history.search_callbacks(filter, step)).await
+        search(cursor, |step| self.history.search_callbacks(filter, step)).await
     }
 
     /// All attempts of a callback.

@@ -155,12 +155,12 @@ impl Accounts {
     }
 
     /// Accounts, newest first; `name` limits them to those whose name contains it.
-    pub async fn look(
+    pub async fn search(
         &self,
         name: Option<&str>,
-        look: Cursor<AccountId>,
+        cursor: Cursor<AccountId>,
     ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
-        self.store.search_accounts(name, look).await
+        self.store.search_accounts(name, cursor).await
     }
 
     /// The names of these accounts.
@@ -262,9 +262,9 @@ impl Accounts {
     pub async fn ledger_page(
         &self,
         account: AccountId,
-        look: Cursor<u64>,
+        cursor: Cursor<u64>,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
-        let Cursor { before, limit } = look;
+        let Cursor { before, limit } = cursor;
         self.store.list_ledger(account, before, limit).await
     }
 

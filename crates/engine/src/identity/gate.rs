@@ -224,7 +224,7 @@ impl Gate {
         token: &str,
         address: IpAddr,
     ) -> Result<Option<Arc<CachedToken>>, Refusal> {
-        let hash = TokenHash::of(token);
+        let hash = TokenHash::from_secret(token);
         let version = {
             let cache = self.cache.read().expect("no holder panics");
             if self.is_current()

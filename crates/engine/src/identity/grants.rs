@@ -324,5 +324,5 @@ fn secret() -> String {
 }
 
 fn hash(secret: &str) -> TokenHash {
-    TokenHash::of(secret)
+    TokenHash::from_secret(secret)
 }

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 
 use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::identity::hasher::{Busy, Hasher};
-use crate::identity::sign_in::{HALF_LIFETIME, SignInStep, new_session, secret};
+use crate::identity::sign_in::{PENDING_SIGN_IN_LIFETIME, SignInStep, new_session, secret};
 
 pub use manage::{ManageError, PeopleScope};
 pub use own::{OwnAccess, OwnError, RecoveryCodes};
@@ -148,7 +148,7 @@ impl People {
         let expires = self.clock.now() + lifetime;
         let invitation = Invitation { email, purpose };
         self.store
-            .create_invitation(&invitation, &TokenHash::of(&link), expires)
+            .create_invitation(&invitation, &TokenHash::from_secret(&link), expires)
             .await?;
         Ok(Invited { link, expires })
     }
@@ -156,7 +156,7 @@ impl People {
     /// The invitation of a link; `None` if the link is not valid.
     pub async fn find_invitation(&self, link: &str) -> Result<Option<Invitation>, StoreError> {
         self.store
-            .find_invitation(&TokenHash::of(link), self.clock.now())
+            .find_invitation(&TokenHash::from_secret(link), self.clock.now())
             .await
     }
 
@@ -169,7 +169,7 @@ impl People {
         password: Password,
         ends_grants: bool,
     ) -> Result<SignInStep, PasswordError> {
-        let link = TokenHash::of(link);
+        let link = TokenHash::from_secret(link);
         // Hashing is expensive, so the link is checked first.
         let now = self.clock.now();
         let invitation = self.store.find_invitation(&link, now).await?;
@@ -186,10 +186,10 @@ impl People {
         let recorded = self
             .record_accepted(device, &invitation, ends_grants)
             .await?;
-        let half_expires = now + HALF_LIFETIME;
+        let pending_expires = now + PENDING_SIGN_IN_LIFETIME;
         let redeemed =
             self.store
-                .redeem_invitation(&link, &password, &session, half_expires, ends_grants);
+                .redeem_invitation(&link, &password, &session, pending_expires, ends_grants);
         let entered = match redeemed.await {
             Ok(Some(redeemed)) if redeemed.needs_second_factor => {
                 Ok(SignInStep::PendingSignIn(secret))
@@ -210,7 +210,7 @@ impl People {
         person: &Person,
         session: &str,
     ) -> Result<String, PasswordError> {
-        let (link, now) = (TokenHash::of(link), self.clock.now());
+        let (link, now) = (TokenHash::from_secret(link), self.clock.now());
         let invitation = self.store.find_invitation(&link, now).await?;
         let invitation = invitation.filter(|found| found.email == person.email);
         let invitation = invitation.ok_or(PasswordError::Link)?;
@@ -219,8 +219,8 @@ impl People {
         let joining = Joining {
             link,
             person: person.id,
-            session: TokenHash::of(session),
-            renewed: TokenHash::of(&renewed),
+            session: TokenHash::from_secret(session),
+            renewed: TokenHash::from_secret(&renewed),
             now,
         };
         let joined = match self.store.join_account(&joining).await {
@@ -284,7 +284,7 @@ impl People {
             .audit
             .record(by, Some(account), action, &person.email, detail)
             .await?;
-        let replaced = TokenHash::of(replaced);
+        let replaced = TokenHash::from_secret(replaced);
         let created = match self.store.create_person(&person, &new, &replaced).await {
             Ok(Some(_)) => Ok(secret),
             Ok(None) => Err(PasswordError::Taken),

@@ -29,7 +29,7 @@ pub const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
 const DASHBOARD: &str = "dashboard";
 
 /// How long a pending sign-in waits for its second factor.
-pub const HALF_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
+pub const PENDING_SIGN_IN_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long a browser is remembered after a person signed in with it.
 pub const BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(180 * 24);
@@ -126,7 +126,7 @@ impl SignIn {
             .audit
             .record(by, Some(account), Action::LinkCreate, subject, detail)
             .await?;
-        let hash = TokenHash::of(&secret);
+        let hash = TokenHash::from_secret(&secret);
         let created = self.store.create_sign_in_link(&hash, account, expires);
         recorded.done(created.await).await?;
         Ok(secret)
@@ -135,7 +135,7 @@ impl SignIn {
     /// Redeems a link. Returns the secret of the new session, or `None` if the link is unknown, used or expired.
     pub async fn redeem(&self, device: &Device, link: &str) -> Result<Option<String>, StoreError> {
         let (secret, session) = new_session(self.clock.now(), device);
-        let link = TokenHash::of(link);
+        let link = TokenHash::from_secret(link);
         if !self.store.redeem_sign_in_link(&link, &session).await? {
             return Ok(None);
         }
@@ -191,7 +191,10 @@ impl SignIn {
         let now = self.clock.now();
         if credentials.has_second_factor {
             let pending = secret();
-            let (hash, expires) = (TokenHash::of(&pending), now + HALF_LIFETIME);
+            let (hash, expires) = (
+                TokenHash::from_secret(&pending),
+                now + PENDING_SIGN_IN_LIFETIME,
+            );
             self.store
                 .create_pending_sign_in(person.id, &hash, expires, now)
                 .await?;
@@ -199,7 +202,7 @@ impl SignIn {
         }
         let recorded = self.record_open(&by, person.account).await?;
         let (secret, session) = new_session(now, device);
-        let replaced = visit.replaced.map(TokenHash::of);
+        let replaced = visit.replaced.map(TokenHash::from_secret);
         let opened = self
             .store
             .open_session(person.id, &session, replaced.as_ref());
@@ -234,14 +237,17 @@ impl SignIn {
         account: AccountId,
     ) -> Result<Option<String>, StoreError> {
         let renewed = secret();
-        let (old, new) = (TokenHash::of(session), TokenHash::of(&renewed));
+        let (old, new) = (
+            TokenHash::from_secret(session),
+            TokenHash::from_secret(&renewed),
+        );
         let switched = self.store.switch_account(&old, &new, account).await?;
         Ok(switched.then_some(renewed))
     }
 
     /// Signs out. Does nothing if the session has ended already.
     pub async fn end(&self, from: IpAddr, session: &str) -> Result<(), StoreError> {
-        let Some(signed_in) = self.look_up(&TokenHash::of(session)).await? else {
+        let Some(signed_in) = self.look_up(&TokenHash::from_secret(session)).await? else {
             return Ok(());
         };
         let (by, account) = (Actor::signed_in(&signed_in, from), signed_in.account());
@@ -249,7 +255,10 @@ impl SignIn {
             .audit
             .record(&by, account, Action::SessionEnd, DASHBOARD, "")
             .await?;
-        let ended = self.store.end_session(&TokenHash::of(session)).await;
+        let ended = self
+            .store
+            .end_session(&TokenHash::from_secret(session))
+            .await;
         recorded.done(ended).await
     }
 
@@ -282,7 +291,7 @@ impl SignIn {
         let Some(browser) = browser else {
             return Ok(None);
         };
-        let hash = TokenHash::of(browser);
+        let hash = TokenHash::from_secret(browser);
         let people = self
             .store
             .list_people_of_browser(&hash, self.clock.now())
@@ -298,7 +307,7 @@ impl SignIn {
         session: &str,
         sent: Option<&str>,
     ) -> Result<Option<String>, StoreError> {
-        let Some(signed_in) = self.look_up(&TokenHash::of(session)).await? else {
+        let Some(signed_in) = self.look_up(&TokenHash::from_secret(session)).await? else {
             return Ok(None);
         };
         let Some(person) = signed_in.person() else {
@@ -310,7 +319,7 @@ impl SignIn {
             _ => secret(),
         };
         let expires = now + BROWSER_LIFETIME;
-        let hash = TokenHash::of(&stored);
+        let hash = TokenHash::from_secret(&stored);
         self.store
             .remember_browser(&hash, person.id, expires)
             .await?;
@@ -320,7 +329,7 @@ impl SignIn {
     async fn is_unknown(&self, browser: &str, now: Timestamp) -> Result<bool, StoreError> {
         let known = self
             .store
-            .list_people_of_browser(&TokenHash::of(browser), now)
+            .list_people_of_browser(&TokenHash::from_secret(browser), now)
             .await?;
         Ok(known.is_empty())
     }
@@ -349,7 +358,7 @@ impl SignIn {
 
 /// The key that attempts count against. It is stored, so its text must not change.
 pub(crate) fn attempt_key(what: &str, value: &str) -> TokenHash {
-    TokenHash::of(&format!("try by {what}\n{value}"))
+    TokenHash::from_secret(&format!("try by {what}\n{value}"))
 }
 
 fn network_key(network: IpAddr) -> AttemptKey {
@@ -384,7 +393,7 @@ fn address(device: &Device) -> IpAddr {
 pub(crate) fn new_session(now: Timestamp, device: &Device) -> (String, NewSession) {
     let secret = secret();
     let session = NewSession {
-        hash: TokenHash::of(&secret),
+        hash: TokenHash::from_secret(&secret),
         opened_at: now,
         expires: now + SESSION_LIFETIME,
         device: device.clone(),

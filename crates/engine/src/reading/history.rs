@@ -27,9 +27,9 @@ impl History {
     pub async fn search_messages(
         &self,
         filter: &MessageFilter,
-        look: Cursor<MessageId>,
+        cursor: Cursor<MessageId>,
     ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
-        search(look, |step| self.store.search_messages(filter, step)).await
+        search(cursor, |step| self.store.search_messages(filter, step)).await
     }
 
     /// Everything that is known about one message; `account` limits the search to one account.
@@ -44,7 +44,7 @@ impl History {
 
 /// Searches step by step until the page is full, nothing older is left, or the search time is over.
 pub(crate) async fn search<T, I, F>(
-    look: Cursor<I>,
+    cursor: Cursor<I>,
     step: impl Fn(Cursor<I>) -> F,
 ) -> Result<Page<T, I>, StoreError>
 where
@@ -52,9 +52,9 @@ where
     F: Future<Output = Result<Page<T, I>, StoreError>>,
 {
     let began = Instant::now();
-    let page_size = look.limit.clamp(1, MAX_PAGE_SIZE) as usize;
+    let page_size = cursor.limit.clamp(1, MAX_PAGE_SIZE) as usize;
     let mut rows = Vec::new();
-    let mut before = look.before;
+    let mut before = cursor.before;
     loop {
         let limit = u32::try_from(page_size - rows.len()).expect("at most a page");
         let found = step(Cursor { before, limit }).await?;

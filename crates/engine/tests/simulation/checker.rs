@@ -6,6 +6,7 @@ use domain::Timestamp;
 use domain::delivery::report_payload;
 use domain::message::AcceptedMessages;
 use jiff::SignedDuration;
+use memory_store::Row;
 
 use super::environment::State;
 
@@ -55,7 +56,7 @@ fn answers(state: &State, requests: &[SentRequest], breaches: &mut Vec<String>) 
         .model
         .keys
         .values()
-        .map(|receipt| receipt.messages as usize)
+        .map(|(_, receipt)| receipt.messages as usize)
         .sum();
     let unkeyed = requests
         .iter()
@@ -93,8 +94,10 @@ fn reports(state: &State, breaches: &mut Vec<String>) {
         if row.dlr_url.is_some() && reports.is_empty() {
             breaches.push(format!("no report about {id} was received"));
         }
-        let Some(outcome) = row.ended else { continue };
-        let expected = report_payload(row.queued.id, outcome, None);
+        let Some((outcome, _)) = row.ended else {
+            continue;
+        };
+        let expected = report_payload(row.queued.id, outcome, row.network);
         if let Some(wrong) = reports.iter().find(|payload| **payload != expected) {
             breaches.push(format!(
                 "{id} ended as {expected}, but the report was {wrong}"
@@ -111,7 +114,7 @@ fn reports(state: &State, breaches: &mut Vec<String>) {
 
 /// The ledger, the messages and the balance agree.
 fn money(state: &State, breaches: &mut Vec<String>) {
-    let paid = |row: &super::model::Row| if row.refunded { 0 } else { -row.price };
+    let paid = |row: &Row| if row.refunded { 0 } else { -row.price };
     let messages: i64 = state.model.messages.values().map(paid).sum();
     let ledger: i64 = state.model.ledger.iter().sum();
     let balance = state.model.balance;
@@ -152,8 +155,9 @@ fn submits(state: &State, healed_at: Timestamp, breaches: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
+    use memory_store::Model;
+
     use super::super::Run;
-    use super::super::model::Model;
     use super::*;
 
     /// A name, a change that a defect could have made to the final state, and a part of the expected breach.

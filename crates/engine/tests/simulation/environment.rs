@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use domain::{Clock, Timestamp};
 use jiff::SignedDuration;
+use memory_store::Model;
 use tokio::time::Instant;
 
-use super::model::Model;
 use super::network::NETWORKS;
 use super::rng::Rng;
 

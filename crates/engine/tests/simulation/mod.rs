@@ -1,7 +1,7 @@
 //! Simulates messages from acceptance to delivery report, with random faults and a simulated clock.
 //!
 //! Three nodes run the real engine in one thread, on a clock that jumps to the next event. They use a store in memory
-//! that behaves as the ports specify ([`model`]), simulated networks and a receiver. A seed decides when a call is
+//! that behaves as the ports specify ([`memory_store`]), simulated networks and a receiver. A seed decides when a call is
 //! slow, is refused, loses its answer or is executed late; when a task panics; when a node dies, pauses or restarts;
 //! and when the store, a network or the receiver is down. When the faults have stopped and all queues are empty, the
 //! [`checker`] examines what is left. A seed always gives the same run, so a failure can be replayed:
@@ -11,16 +11,12 @@
 //! SIMULATION_SEEDS=10000 cargo test -p engine --release simulation -- --nocapture    runs many, and prints the rate
 //! ```
 
-mod binds;
 mod checker;
-mod claims;
 mod environment;
 mod faulty_store;
 mod liveness;
-mod model;
 mod network;
 mod node;
-mod reports;
 mod rng;
 mod unused;
 

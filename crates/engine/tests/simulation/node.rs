@@ -6,12 +6,13 @@ use std::time::Duration;
 use domain::message::AcceptedMessages;
 use domain::ports::{NodeInfo, StoreError, WorkStore};
 use domain::{Channel, Clock};
+use memory_store::MemoryStore;
 use numbering::reference::Location;
 use tokio::time::Instant;
 
 use super::Request;
 use super::environment::{Environment, SimulatedClock};
-use super::faulty_store::FaultyStore;
+use super::faulty_store::FaultyCalls;
 use super::liveness::Liveness;
 use super::network::{NETWORKS, Network, Receiver, Sinks};
 use super::unused::Unused;
@@ -130,7 +131,8 @@ async fn start(
     liveness: &Arc<Liveness>,
     sinks: &Arc<Sinks>,
 ) -> Result<Running, StoreError> {
-    let store: Arc<dyn WorkStore> = Arc::new(FaultyStore::new(env.clone(), liveness.clone()));
+    let calls = FaultyCalls::new(env.clone(), liveness.clone());
+    let store: Arc<dyn WorkStore> = Arc::new(MemoryStore::new(calls));
     let clock: Arc<dyn Clock> = Arc::new(SimulatedClock(env.clone()));
     let info = NodeInfo {
         roles: Vec::new(),

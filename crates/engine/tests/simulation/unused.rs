@@ -13,7 +13,7 @@ use domain::{Access, AccountId, Timestamp};
 /// Has no catalogues; every other call fails.
 pub(super) struct Unused;
 
-pub(super) fn unused() -> StoreError {
+fn unused() -> StoreError {
     StoreError::Unexpected {
         operation: "nothing that is simulated",
         source: "not part of the simulation".into(),

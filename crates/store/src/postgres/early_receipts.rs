@@ -101,7 +101,7 @@ impl<'a> NewPartColumns<'a> {
             else {
                 continue;
             };
-            let tail = NumberTail::of(&settlement.to).as_i32();
+            let tail = NumberTail::from_number(&settlement.to).as_i32();
             for reference in references {
                 let own = std::iter::once(reference.clone());
                 for (form, reference) in (0..).zip(own.chain(other_forms(reference))) {

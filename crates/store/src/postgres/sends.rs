@@ -227,7 +227,7 @@ impl<'a> Plan<'a> {
 
     fn push(&mut self, settlement: &'a Settlement) {
         let (id, at_us) = (settlement.id.as_i64(), micros(settlement.at));
-        let tail = NumberTail::of(&settlement.to).as_i32();
+        let tail = NumberTail::from_number(&settlement.to).as_i32();
         let part_refs =
             |(carrier, references): &(&'a str, Vec<&'a str>), is_first_stored| PartRefs {
                 id,

@@ -147,7 +147,7 @@ impl Sends<'_> {
                 number,
                 parts,
                 taken_us: micros(settlement.at),
-                tail: NumberTail::of(&settlement.to).as_i32(),
+                tail: NumberTail::from_number(&settlement.to).as_i32(),
             };
             let Some(early) = self.carrier_refs.store(&part)? else {
                 continue;

@@ -30,7 +30,7 @@ const GROWING: AttemptLimit = AttemptLimit::Growing {
 const DAY: i64 = 86_400;
 
 fn key(name: &str, limit: AttemptLimit) -> AttemptKey {
-    (TokenHash::of(name), limit)
+    (TokenHash::from_secret(name), limit)
 }
 
 async fn count_attempt(
@@ -128,7 +128,7 @@ async fn old_attempts_and_browsers_are_deleted(store: Arc<dyn Store>) {
         );
     }
     for (name, second) in [("x", DAY), ("y", DAY + 2)] {
-        let browser = TokenHash::of(name);
+        let browser = TokenHash::from_secret(name);
         let remembered = store.remember_browser(&browser, ann, at(second)).await;
         remembered.expect("answers");
     }
@@ -146,7 +146,7 @@ async fn a_browser_is_known_for_people_who_signed_in_with_it(store: Arc<dyn Stor
     let account = create_account(&store, "acme").await;
     let ann = member(&store, "ann@example.com", account).await;
     let bob = member(&store, "bob@example.com", account).await;
-    let browser = TokenHash::of("browser");
+    let browser = TokenHash::from_secret("browser");
     let known = async |second| {
         let mut known = store
             .list_people_of_browser(&browser, at(second))

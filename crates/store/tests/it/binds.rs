@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use domain::NodeId;
-use domain::ports::{BindDemand, BindShare, CarrierState, CarrierStatus, Health, Shared, Store};
+use domain::ports::{
+    BindDemand, BindShare, CarrierState, CarrierStatus, Health, Shared, WorkStore,
+};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
 use super::steps::{join, join_for};
 
-on_both_databases!(
+on_every_store!(
     a_node_alone_has_every_bind,
     nodes_share_binds_and_take_only_free_ones,
     binds_of_a_removed_node_are_free,
@@ -17,7 +19,8 @@ on_both_databases!(
     fewer_binds_leave_a_surplus_and_more_are_taken,
     binds_of_an_unwanted_carrier_are_listed_until_they_are_released,
     every_carrier_has_its_own_pool,
-    carrier_states_of_other_nodes_are_known,
+    carrier_states_of_other_nodes_are_known;
+    on_both_databases:
     concurrent_nodes_never_have_too_many_binds,
 );
 
@@ -31,14 +34,18 @@ pub(super) fn demand(carrier: &str, total: u16) -> BindDemand {
     }
 }
 
-pub(super) async fn share(store: &Arc<dyn Store>, node: NodeId, demands: &[BindDemand]) -> Shared {
+pub(super) async fn share<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    node: NodeId,
+    demands: &[BindDemand],
+) -> Shared {
     let shared = store.share_binds(node, demands).await.expect("answers");
     shared.expect("the node is alive")
 }
 
 /// The binds of a node with one carrier: held, surplus, share.
-async fn binds_of(
-    store: &Arc<dyn Store>,
+async fn binds_of<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     carrier: &str,
     total: u16,
@@ -53,13 +60,12 @@ async fn binds_of(
     (held, surplus, share)
 }
 
-async fn release(store: &Arc<dyn Store>, node: NodeId, carrier: &str, keep: u16) {
+async fn release<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId, carrier: &str, keep: u16) {
     let released = store.release_binds(node, carrier, keep).await;
     released.expect("the store answers");
 }
 
-async fn a_node_alone_has_every_bind(database: Database) {
-    let store = database.open().await;
+async fn a_node_alone_has_every_bind(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let demands = [demand("b", 3), demand("a", 1), demand("c", 0)];
     let shared = share(&store, node, &demands).await;
@@ -74,8 +80,7 @@ async fn a_node_alone_has_every_bind(database: Database) {
     );
 }
 
-async fn nodes_share_binds_and_take_only_free_ones(database: Database) {
-    let store = database.open().await;
+async fn nodes_share_binds_and_take_only_free_ones(store: Arc<dyn WorkStore>) {
     let (first, second) = (join(&store).await, join(&store).await);
     assert_eq!(binds_of(&store, first, "a", 3).await, (3, 0, 3));
     assert_eq!(binds_of(&store, second, "a", 3).await, (0, 0, 1));
@@ -91,8 +96,7 @@ async fn nodes_share_binds_and_take_only_free_ones(database: Database) {
     assert_eq!(binds_of(&store, second, "a", 3).await, (1, 0, 1));
 }
 
-async fn binds_of_a_removed_node_are_free(database: Database) {
-    let store = database.open().await;
+async fn binds_of_a_removed_node_are_free(store: Arc<dyn WorkStore>) {
     let leaving = join(&store).await;
     assert_eq!(binds_of(&store, leaving, "a", 2).await, (2, 0, 2));
     let dead = join_for(&store, DEAD).await;
@@ -108,8 +112,7 @@ async fn binds_of_a_removed_node_are_free(database: Database) {
     assert_eq!(binds_of(&store, node, "a", 2).await, (2, 0, 2));
 }
 
-async fn a_removed_node_gets_no_binds(database: Database) {
-    let store = database.open().await;
+async fn a_removed_node_gets_no_binds(store: Arc<dyn WorkStore>) {
     let dead = join_for(&store, DEAD).await;
     let node = join(&store).await;
     store.remove_dead_nodes(node).await.expect("answers");
@@ -118,8 +121,7 @@ async fn a_removed_node_gets_no_binds(database: Database) {
     assert_eq!(binds_of(&store, node, "a", 2).await, (2, 0, 2));
 }
 
-async fn fewer_binds_leave_a_surplus_and_more_are_taken(database: Database) {
-    let store = database.open().await;
+async fn fewer_binds_leave_a_surplus_and_more_are_taken(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     assert_eq!(binds_of(&store, node, "a", 4).await, (4, 0, 4));
     assert_eq!(binds_of(&store, node, "a", 1).await, (1, 3, 1));
@@ -128,8 +130,9 @@ async fn fewer_binds_leave_a_surplus_and_more_are_taken(database: Database) {
     assert_eq!(binds_of(&store, node, "a", 5).await, (5, 0, 5));
 }
 
-async fn binds_of_an_unwanted_carrier_are_listed_until_they_are_released(database: Database) {
-    let store = database.open().await;
+async fn binds_of_an_unwanted_carrier_are_listed_until_they_are_released(
+    store: Arc<dyn WorkStore>,
+) {
     let node = join(&store).await;
     share(&store, node, &[demand("a", 2), demand("b", 1)]).await;
     let shared = share(&store, node, &[demand("b", 1)]).await;
@@ -140,8 +143,7 @@ async fn binds_of_an_unwanted_carrier_are_listed_until_they_are_released(databas
     assert_eq!(share(&store, node, &[demand("b", 1)]).await.left, [""; 0]);
 }
 
-async fn every_carrier_has_its_own_pool(database: Database) {
-    let store = database.open().await;
+async fn every_carrier_has_its_own_pool(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let shared = share(&store, node, &[demand("a", 1), demand("b", 0)]).await;
     assert_ne!(shared.shares[0].pool, shared.shares[1].pool);
@@ -168,8 +170,7 @@ pub(super) fn carrier_status(name: &str, health: Health) -> CarrierStatus {
     }
 }
 
-async fn carrier_states_of_other_nodes_are_known(database: Database) {
-    let store = database.open().await;
+async fn carrier_states_of_other_nodes_are_known(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let dead = join_for(&store, DEAD).await;
     let demands = [demand("a", 1), demand("b", 1)];

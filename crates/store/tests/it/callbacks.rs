@@ -2,34 +2,39 @@
 
 use std::sync::Arc;
 
-use domain::delivery::{Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim};
+use domain::delivery::{
+    Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim, SendResult,
+};
 use domain::message::Submission;
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, HeldCallback, Matched,
-    SigningSecrets, Store,
+    SigningSecrets, Store, WorkStore,
 };
 use domain::{Network, Outcome};
 
 use super::sample::{EVERYTHING, accept, account, at, create_account, message};
 use super::steps::{
     ABSENT, attempt, attempted, claim_callbacks, deliver, first_result, future, held, join, past,
-    receipt, settle, settle_callback, taken, url,
+    receipt, release_all, settle, settle_callback, taken, url,
 };
 
-on_both_stores!(
+on_every_store!(
     an_unheld_report_is_claimed,
-    a_report_has_the_same_payload_held_or_not,
     a_held_report_is_not_claimed,
     no_report_without_a_url,
-    a_received_report_is_done,
     a_failed_report_is_retried_when_due,
     a_parked_report_is_not_claimed,
     a_report_can_be_released_without_an_attempt,
     settling_with_another_claim_changes_nothing,
+    callbacks_unknown_to_a_node_are_released;
+    on_both_stores:
+    a_report_has_the_same_payload_held_or_not,
+    a_received_report_is_done,
     every_attempt_is_stored,
-    callbacks_unknown_to_a_node_are_released,
     an_account_has_its_secret,
     a_replaced_secret_stays_valid_for_a_while,
+    lists_show_the_state_and_the_last_attempt,
+    only_settled_attempts_are_stored,
 );
 
 fn ids(callbacks: &[Callback]) -> Vec<u64> {
@@ -49,7 +54,7 @@ async fn list_with(store: &Arc<dyn Store>, with_done: bool) -> Vec<CallbackRecor
     listed.expect("answers")
 }
 
-async fn an_unheld_report_is_claimed(store: Arc<dyn Store>) {
+async fn an_unheld_report_is_claimed(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     for id in 1..=3 {
         accept(&store, vec![held(id, node)]).await;
@@ -113,13 +118,13 @@ async fn a_report_has_the_same_payload_held_or_not(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_held_report_is_not_claimed(store: Arc<dyn Store>) {
+async fn a_held_report_is_not_claimed(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     deliver(&store, node, 1).await;
     assert_eq!(claim_callbacks(&store, node).await, []);
 }
 
-async fn no_report_without_a_url(store: Arc<dyn Store>) {
+async fn no_report_without_a_url(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let silent = Submission {
         dlr_url: None,
@@ -134,7 +139,8 @@ async fn no_report_without_a_url(store: Arc<dyn Store>) {
         matches!(&matched[..], [Matched::Ended(ended)] if ended.callback.is_none()),
         "{matched:?}"
     );
-    assert_eq!(list(&store).await, []);
+    assert_eq!(release_all(&store, node).await, 0);
+    assert_eq!(claim_callbacks(&store, node).await, []);
 }
 
 async fn a_received_report_is_done(store: Arc<dyn Store>) {
@@ -161,7 +167,7 @@ async fn a_received_report_is_done(store: Arc<dyn Store>) {
     );
 }
 
-async fn a_failed_report_is_retried_when_due(store: Arc<dyn Store>) {
+async fn a_failed_report_is_retried_when_due(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let (soon, far) = (
         deliver(&store, node, 1).await,
@@ -183,22 +189,17 @@ async fn a_failed_report_is_retried_when_due(store: Arc<dyn Store>) {
         ..soon
     };
     assert_eq!(claimed, [expected]);
-    let listed = list(&store).await;
-    let due_at = future(5);
-    assert_eq!(listed[0].state, CallbackState::Waiting { due_at });
-    assert_eq!(listed[0].last, Some(attempt(4)));
 }
 
-async fn a_parked_report_is_not_claimed(store: Arc<dyn Store>) {
+async fn a_parked_report_is_not_claimed(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let callback = deliver(&store, node, 1).await;
     assert!(settle_callback(&store, node, attempted(&callback, CallbackNext::Parked, 3)).await);
+    assert_eq!(release_all(&store, node).await, 0);
     assert_eq!(claim_callbacks(&store, node).await, []);
-    let open = list_with(&store, false).await;
-    assert_eq!((open.len(), open[0].state), (1, CallbackState::Parked));
 }
 
-async fn a_report_can_be_released_without_an_attempt(store: Arc<dyn Store>) {
+async fn a_report_can_be_released_without_an_attempt(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let callback = deliver(&store, node, 1).await;
     let untried = CallbackSettlement {
@@ -207,12 +208,42 @@ async fn a_report_can_be_released_without_an_attempt(store: Arc<dyn Store>) {
     };
     assert!(settle_callback(&store, node, untried).await);
     assert_eq!(claim_callbacks(&store, node).await[0].tries, 0);
-    assert_eq!(list(&store).await[0].last, None);
-    let attempts = store.list_attempts(callback.id).await;
-    assert_eq!(attempts.expect("answers"), []);
 }
 
-async fn settling_with_another_claim_changes_nothing(store: Arc<dyn Store>) {
+/// Of every open report; one without a URL is not stored.
+async fn lists_show_the_state_and_the_last_attempt(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let silent = Submission {
+        dlr_url: None,
+        ..held(1, node)
+    };
+    accept(&store, vec![silent]).await;
+    let over = first_result(1, SendResult::Over(ABSENT));
+    settle(&store, node, vec![over]).await;
+    assert_eq!(list(&store).await, []);
+
+    let due_at = future(5);
+    let waiting = CallbackState::Waiting { due_at };
+    for (id, next, is_attempted, state) in [
+        (2, CallbackNext::Later(due_at), true, waiting),
+        (3, CallbackNext::Later(due_at), false, waiting),
+        (4, CallbackNext::Parked, true, CallbackState::Parked),
+    ] {
+        let callback = deliver(&store, node, id).await;
+        let mut settlement = attempted(&callback, next, 3);
+        let last = settlement.attempt.take().filter(|_| is_attempted);
+        settlement.attempt.clone_from(&last);
+        assert!(settle_callback(&store, node, settlement).await);
+        let newest = list_with(&store, false).await.remove(0);
+        let shown = (newest.id, newest.state, newest.tries, newest.last);
+        let tries = u32::from(is_attempted);
+        assert_eq!(shown, (callback.id, state, tries, last.clone()), "{id}");
+        let attempts = store.list_attempts(callback.id).await;
+        assert_eq!(attempts.expect("answers"), Vec::from_iter(last), "{id}");
+    }
+}
+
+async fn settling_with_another_claim_changes_nothing(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let callback = deliver(&store, node, 1).await;
     let right = attempted(&callback, CallbackNext::Done, 3);
@@ -239,10 +270,19 @@ async fn settling_with_another_claim_changes_nothing(store: Arc<dyn Store>) {
         let settled = settle_callback(&store, node, settlement).await;
         assert_eq!(settled, expected, "{name}");
     }
-    let attempts = store.list_attempts(callback.id).await;
-    assert_eq!(attempts.expect("answers"), [attempt(3)]);
     let empty = store.settle_callbacks(node, Arc::new(vec![])).await;
     assert_eq!(empty.expect("answers"), [false; 0]);
+}
+
+async fn only_settled_attempts_are_stored(store: Arc<dyn Store>) {
+    let (node, other) = (join(&store).await, join(&store).await);
+    let callback = deliver(&store, node, 1).await;
+    for (node, second, expected) in [(other, 3, false), (node, 4, true), (node, 5, false)] {
+        let settlement = attempted(&callback, CallbackNext::Done, second);
+        assert_eq!(settle_callback(&store, node, settlement).await, expected);
+    }
+    let attempts = store.list_attempts(callback.id).await;
+    assert_eq!(attempts.expect("answers"), [attempt(4)]);
 }
 
 async fn every_attempt_is_stored(store: Arc<dyn Store>) {
@@ -268,7 +308,7 @@ async fn every_attempt_is_stored(store: Arc<dyn Store>) {
     assert_eq!(list(&store).await[0].tries, 4);
 }
 
-async fn callbacks_unknown_to_a_node_are_released(store: Arc<dyn Store>) {
+async fn callbacks_unknown_to_a_node_are_released(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let (known, lost) = (
         deliver(&store, node, 1).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::delivery::{Claim, QueuedMessage, SendResult, Settlement};
 use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, Submission, TestMode};
-use domain::ports::{Cancel, Settled, Store};
+use domain::ports::{Cancel, Settled, Store, WorkStore};
 use domain::{MessageState, Originator, Outcome, Timestamp};
 use jiff::SignedDuration;
 
@@ -15,7 +15,7 @@ use super::steps::{
     taken,
 };
 
-on_both_stores!(
+on_every_store!(
     claims_take_the_most_urgent_and_the_earliest_first,
     each_lane_has_its_own_limit,
     nothing_is_claimed_before_its_time,
@@ -24,7 +24,8 @@ on_both_stores!(
     settling_with_another_claim_changes_nothing,
     a_later_attempt_gets_the_next_number,
     a_final_result_ends_the_message_at_once,
-    a_result_counts_once,
+    a_result_counts_once;
+    on_both_stores:
     a_claimed_message_cannot_be_cancelled,
 );
 
@@ -39,7 +40,7 @@ fn numbers(messages: &[QueuedMessage]) -> Vec<u64> {
     messages.iter().map(|queued| queued.id.get()).collect()
 }
 
-async fn claims_take_the_most_urgent_and_the_earliest_first(store: Arc<dyn Store>) {
+async fn claims_take_the_most_urgent_and_the_earliest_first(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let batch = vec![
         in_lane(1, Priority::Low, 1),
@@ -58,7 +59,7 @@ async fn claims_take_the_most_urgent_and_the_earliest_first(store: Arc<dyn Store
     assert_eq!(state(&store, 6).await, waiting);
 }
 
-async fn each_lane_has_its_own_limit(store: Arc<dyn Store>) {
+async fn each_lane_has_its_own_limit(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let lanes = [Priority::High, Priority::Normal, Priority::Low];
     let batch = (1..=12).map(|id| in_lane(id, lanes[(id % 3) as usize], 0));
@@ -79,7 +80,7 @@ async fn each_lane_has_its_own_limit(store: Arc<dyn Store>) {
     clippy::disallowed_methods,
     reason = "the database's clock is the wall clock"
 )]
-async fn nothing_is_claimed_before_its_time(store: Arc<dyn Store>) {
+async fn nothing_is_claimed_before_its_time(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let time = Timestamp::now() + SignedDuration::from_millis(300);
     accept(&store, vec![due_at(1, time)]).await;
@@ -94,7 +95,7 @@ async fn nothing_is_claimed_before_its_time(store: Arc<dyn Store>) {
     assert!(Timestamp::now() >= time, "claimed too early");
 }
 
-async fn a_queued_message_equals_its_submission(store: Arc<dyn Store>) {
+async fn a_queued_message_equals_its_submission(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let rare = Submission {
         account: account(9),
@@ -135,7 +136,7 @@ async fn a_queued_message_equals_its_submission(store: Arc<dyn Store>) {
     assert_eq!(claim(&store, node).await, [queued(due(8)), queued(rare)]);
 }
 
-async fn a_message_held_from_the_start_is_not_claimed(store: Arc<dyn Store>) {
+async fn a_message_held_from_the_start_is_not_claimed(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node)]).await;
     assert_eq!(claim(&store, node).await, []);
@@ -145,7 +146,7 @@ async fn a_message_held_from_the_start_is_not_claimed(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 1).await, MessageState::Sent);
 }
 
-async fn settling_with_another_claim_changes_nothing(store: Arc<dyn Store>) {
+async fn settling_with_another_claim_changes_nothing(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     accept(&store, vec![held(1, node)]).await;
     let right = first_result(1, taken(&["a"]));
@@ -183,7 +184,7 @@ async fn settling_with_another_claim_changes_nothing(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_later_attempt_gets_the_next_number(store: Arc<dyn Store>) {
+async fn a_later_attempt_gets_the_next_number(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let batch = vec![
@@ -204,7 +205,7 @@ async fn a_later_attempt_gets_the_next_number(store: Arc<dyn Store>) {
     assert_eq!(claim(&store, node).await, []);
 }
 
-async fn a_final_result_ends_the_message_at_once(store: Arc<dyn Store>) {
+async fn a_final_result_ends_the_message_at_once(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let silent = Submission {
         dlr_url: None,
@@ -229,7 +230,7 @@ async fn a_final_result_ends_the_message_at_once(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_result_counts_once(store: Arc<dyn Store>) {
+async fn a_result_counts_once(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let over = first_result(1, SendResult::Over(ABSENT));

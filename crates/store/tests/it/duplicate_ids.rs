@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use domain::MessageState;
-use domain::ports::{AcceptResult, Store, StoreError};
+use domain::ports::{AcceptResult, StoreError, WorkStore};
 
 use super::sample::{accept, account, message, submission};
 use super::steps::{due, held, join, state};
 
-on_both_stores!(a_batch_with_a_used_id_stores_nothing);
+on_every_store!(a_batch_with_a_used_id_stores_nothing);
 
-async fn a_batch_with_a_used_id_stores_nothing(store: Arc<dyn Store>) {
+async fn a_batch_with_a_used_id_stores_nothing(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     accept(&store, vec![due(1)]).await;
     for (case, batch) in [

@@ -146,7 +146,7 @@ async fn receipts_left_by_stopped_nodes_are_matched() {
     send(&store, node, 2, &["1A2B"]).await;
     send(&store, node, 3, &["done"]).await;
     report(&store, node, vec![receipt("done", Outcome::Delivered)]).await;
-    let tail = NumberTail::of(&held(2, node).recipients[0].to).as_i32();
+    let tail = NumberTail::from_number(&held(2, node).recipients[0].to).as_i32();
     let rest = format!(
         "INSERT INTO early_receipt (carrier, reference, tail, status, error, taken_us)
         VALUES ('alpha', '6699', {tail}, 1, 0, 5), ('alpha', '6699', 7, 1, 0, 5), ('alpha', 'done', 7, 1, 0, 5),
@@ -201,7 +201,7 @@ async fn early_receipts_and_parts_of_an_older_schema_are_migrated(database: Data
     send(&store, node, 1, &["a"]).await;
     accept(&store, vec![held(2, node), held(3, node), held(5, node)]).await;
     let for_three = Receipt {
-        to: Some(NumberTail::of(&held(3, node).recipients[0].to)),
+        to: Some(NumberTail::from_number(&held(3, node).recipients[0].to)),
         ..receipt("6699", ABSENT)
     };
     report(&store, node, vec![for_three, receipt("b", ABSENT)]).await;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use domain::ports::Store;
+use domain::ports::{Store, WorkStore};
 use domain::{KeyRing, ServiceKey};
+use engine::clock::SystemClock;
+use memory_store::{Direct, MemoryStore};
 use store::{DatabaseUrl, OpenError, Options};
 use testkit::{PooledDatabase, TempDir, TestDatabase, temp_dir};
 
@@ -11,6 +13,11 @@ use testkit::{PooledDatabase, TempDir, TestDatabase, temp_dir};
 pub(crate) enum Database {
     Sqlite(TempDir),
     Postgres(ServerDatabase),
+}
+
+/// An empty store in memory, with the clock of this machine.
+pub(crate) fn memory_store() -> Arc<dyn WorkStore> {
+    Arc::new(MemoryStore::new(Direct::new(Arc::new(SystemClock))))
 }
 
 /// How a database on a server is reached.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use domain::NodeId;
 use domain::delivery::{Claim, QueuedMessage};
 use domain::message::{Priority, Submission};
-use domain::ports::{ClaimedRow, Settled, Store};
+use domain::ports::{ClaimedRow, Settled, WorkStore};
 use jiff::SignedDuration;
 
 use super::sample::{accept, message};
 use super::steps::{claim, due_at, first_result, held, join, past, settle, taken};
 
-on_both_stores!(
+on_every_store!(
     held_messages_are_listed_page_by_page,
     recently_due_messages_are_not_listed,
     a_released_message_can_be_claimed_by_any_node,
@@ -21,12 +21,12 @@ on_both_stores!(
 /// No minimum age.
 const AT_ONCE: SignedDuration = SignedDuration::ZERO;
 
-async fn list(store: &Arc<dyn Store>, node: NodeId) -> Vec<ClaimedRow> {
+async fn list<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId) -> Vec<ClaimedRow> {
     let listed = store.list_held(node, AT_ONCE, None, 100).await;
     listed.expect("answers")
 }
 
-async fn release(store: &Arc<dyn Store>, node: NodeId, rows: &[ClaimedRow]) -> u64 {
+async fn release<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId, rows: &[ClaimedRow]) -> u64 {
     store.release_held(node, rows).await.expect("answers")
 }
 
@@ -45,7 +45,7 @@ fn in_lane(id: u64, priority: Priority, second: i64) -> Submission {
     }
 }
 
-async fn held_messages_are_listed_page_by_page(store: Arc<dyn Store>) {
+async fn held_messages_are_listed_page_by_page(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let batch = vec![
         in_lane(1, Priority::Low, 1),
@@ -79,7 +79,7 @@ async fn held_messages_are_listed_page_by_page(store: Arc<dyn Store>) {
     }
 }
 
-async fn recently_due_messages_are_not_listed(store: Arc<dyn Store>) {
+async fn recently_due_messages_are_not_listed(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let now = store.now().await.expect("answers");
     let fresh = Submission {
@@ -94,7 +94,7 @@ async fn recently_due_messages_are_not_listed(store: Arc<dyn Store>) {
     assert_eq!(list(&store, node).await.len(), 2, "both are due");
 }
 
-async fn a_released_message_can_be_claimed_by_any_node(store: Arc<dyn Store>) {
+async fn a_released_message_can_be_claimed_by_any_node(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let rows = list(&store, node).await;
@@ -127,7 +127,7 @@ async fn a_released_message_can_be_claimed_by_any_node(store: Arc<dyn Store>) {
     assert_eq!(late, [Settled::Stale]);
 }
 
-async fn only_the_given_claim_is_released(store: Arc<dyn Store>) {
+async fn only_the_given_claim_is_released(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     accept(&store, vec![held(1, node)]).await;
     let right = list(&store, node).await[0];

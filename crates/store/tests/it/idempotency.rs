@@ -3,31 +3,32 @@
 use std::sync::Arc;
 
 use domain::message::{IdempotencyClaim, Submission};
-use domain::ports::{Accepted, Store, StoredAnswer};
+use domain::ports::{Accepted, Store, StoredAnswer, WorkStore};
 use tokio::task::JoinSet;
 
 use super::sample::{accept, account, at, keyed, message, submission};
 
-on_both_stores!(
+on_every_store!(
     a_key_replays_its_answer_or_conflicts,
     a_key_belongs_to_its_account,
     an_expired_key_counts_as_absent,
     a_key_used_twice_in_one_batch,
     keyed_and_plain_submissions_mix,
     one_of_many_concurrent_uses_is_stored,
-    batches_that_share_keys_do_not_deadlock,
+    batches_that_share_keys_do_not_deadlock;
+    on_both_stores:
     expired_keys_are_pruned_up_to_the_limit,
 );
 
 /// Whether the first message of a submission was stored.
-async fn is_stored(store: &Arc<dyn Store>, submission: &Submission) -> bool {
+async fn is_stored<S: WorkStore + ?Sized>(store: &Arc<S>, submission: &Submission) -> bool {
     let found = store
         .find_message(submission.account, submission.recipients[0].id)
         .await;
     found.expect("the store answers").is_some()
 }
 
-async fn a_key_replays_its_answer_or_conflicts(store: Arc<dyn Store>) {
+async fn a_key_replays_its_answer_or_conflicts(store: Arc<dyn WorkStore>) {
     let first = keyed(1, 7, 7);
     assert_eq!(
         accept(&store, vec![first.clone()]).await,
@@ -66,7 +67,7 @@ async fn a_key_replays_its_answer_or_conflicts(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_key_belongs_to_its_account(store: Arc<dyn Store>) {
+async fn a_key_belongs_to_its_account(store: Arc<dyn WorkStore>) {
     let others = Submission {
         account: account(2),
         ..keyed(11, 7, 8)
@@ -78,7 +79,7 @@ async fn a_key_belongs_to_its_account(store: Arc<dyn Store>) {
     assert_eq!(accept(&store, vec![others]).await, [Accepted::Stored]);
 }
 
-async fn an_expired_key_counts_as_absent(store: Arc<dyn Store>) {
+async fn an_expired_key_counts_as_absent(store: Arc<dyn WorkStore>) {
     accept(&store, vec![keyed(1, 7, 7)]).await;
     let claim = IdempotencyClaim {
         key: [7; 32],
@@ -107,7 +108,7 @@ async fn an_expired_key_counts_as_absent(store: Arc<dyn Store>) {
     );
 }
 
-async fn a_key_used_twice_in_one_batch(store: Arc<dyn Store>) {
+async fn a_key_used_twice_in_one_batch(store: Arc<dyn WorkStore>) {
     let batch = vec![
         keyed(1, 7, 7),
         keyed(11, 7, 7),
@@ -134,7 +135,7 @@ async fn a_key_used_twice_in_one_batch(store: Arc<dyn Store>) {
     }
 }
 
-async fn keyed_and_plain_submissions_mix(store: Arc<dyn Store>) {
+async fn keyed_and_plain_submissions_mix(store: Arc<dyn WorkStore>) {
     accept(&store, vec![keyed(1, 7, 7)]).await;
     let batch = vec![
         submission(11, 3),
@@ -162,7 +163,7 @@ async fn keyed_and_plain_submissions_mix(store: Arc<dyn Store>) {
     }
 }
 
-async fn one_of_many_concurrent_uses_is_stored(store: Arc<dyn Store>) {
+async fn one_of_many_concurrent_uses_is_stored(store: Arc<dyn WorkStore>) {
     let mut tasks = JoinSet::new();
     for n in 0..50 {
         let store = Arc::clone(&store);
@@ -189,7 +190,7 @@ async fn one_of_many_concurrent_uses_is_stored(store: Arc<dyn Store>) {
     }
 }
 
-async fn batches_that_share_keys_do_not_deadlock(store: Arc<dyn Store>) {
+async fn batches_that_share_keys_do_not_deadlock(store: Arc<dyn WorkStore>) {
     let mut tasks = JoinSet::new();
     for n in 0..20_u64 {
         let store = Arc::clone(&store);

@@ -1,29 +1,75 @@
-//! The contract of the stores: one suite that runs on both databases.
+//! The contract of the stores: one suite that runs on both databases, and in part on the store in memory.
 //!
 //! A case is an `async fn` that takes a store on an empty database, or the database itself. A macro turns it into one
-//! test for `SQLite`, called `sqlite::case`, and one for `PostgreSQL`, called `postgres::case`.
+//! test for `SQLite`, called `sqlite::case`, and one for `PostgreSQL`, called `postgres::case`. A case that takes a
+//! `WorkStore` also runs on the store that the simulation of the engine uses, as `memory::case`.
 
 mod fixture;
 mod sample;
 mod steps;
 
+/// The tests of one database: cases that take a store, then cases that take the database.
+macro_rules! on_database {
+    ($database:expr; $($case:ident)*; $($database_case:ident)*) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $case() {
+            let database = $database;
+            super::$case(database.open().await).await;
+        })*
+
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $database_case() {
+            super::$database_case($database).await;
+        })*
+    };
+}
+
+/// Turns each case that takes a `WorkStore` into three tests. Cases that cannot run in memory follow, in lists with the
+/// names of their macros; then cases that take a `WorkStore` and cannot run on `SQLite`.
+macro_rules! on_every_store {
+    (
+        $($case:ident),+ $(,)?
+        $(; on_both_stores: $($store_case:ident),+ $(,)?)?
+        $(; on_both_databases: $($database_case:ident),+ $(,)?)?
+        $(; not_on_sqlite: $($server_case:ident),+ $(,)?)?
+    ) => {
+        mod sqlite {
+            on_database!(
+                crate::fixture::Database::sqlite();
+                $($case)+ $($($store_case)+)?; $($($database_case)+)?
+            );
+        }
+
+        mod postgres {
+            on_database!(
+                crate::fixture::Database::postgres().await;
+                $($case)+ $($($store_case)+)? $($($server_case)+)?; $($($database_case)+)?
+            );
+        }
+
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::fixture::memory_store()).await;
+            })+
+
+            $($(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $server_case() {
+                super::$server_case(crate::fixture::memory_store()).await;
+            })+)?
+        }
+    };
+}
+
 /// Turns each case that takes a store into two tests.
 macro_rules! on_both_stores {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                let database = crate::fixture::Database::sqlite();
-                super::$case(database.open().await).await;
-            })+
+            on_database!(crate::fixture::Database::sqlite(); $($case)+;);
         }
 
         mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                let database = crate::fixture::Database::postgres().await;
-                super::$case(database.open().await).await;
-            })+
+            on_database!(crate::fixture::Database::postgres().await; $($case)+;);
         }
     };
 }
@@ -32,17 +78,11 @@ macro_rules! on_both_stores {
 macro_rules! on_both_databases {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(crate::fixture::Database::sqlite()).await;
-            })+
+            on_database!(crate::fixture::Database::sqlite();; $($case)+);
         }
 
         mod postgres {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(crate::fixture::Database::postgres().await).await;
-            })+
+            on_database!(crate::fixture::Database::postgres().await;; $($case)+);
         }
     };
 }
@@ -60,15 +100,12 @@ macro_rules! on_a_serializable_database {
     };
 }
 
-/// Turns each case that takes a database into a test called `pooled::case`, on `PostgreSQL` behind a pooler that lends
-/// a connection for one transaction.
+/// Turns each case that takes a database, or a store, into a test called `pooled::case`, on `PostgreSQL` behind a pooler
+/// that lends a connection for one transaction.
 macro_rules! on_a_pooled_database {
-    ($($case:ident),+ $(,)?) => {
+    ($($case:ident),+ $(,)? $(; with_a_store: $($store_case:ident),+ $(,)?)?) => {
         mod pooled {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::$case(crate::fixture::Database::pooled()).await;
-            })+
+            on_database!(crate::fixture::Database::pooled(); $($($store_case)+)?; $($case)+);
         }
     };
 }

@@ -6,23 +6,24 @@ use std::sync::Arc;
 use domain::Channel;
 use domain::message::text::{Coding, Shape};
 use domain::message::{MessageRecord, MessageState, SendTime, Submission};
-use domain::ports::{Accepted, Store, StoreError};
+use domain::ports::{Accepted, Store, StoreError, WorkStore};
 use tokio::task::JoinSet;
 
 use super::sample::{EVERYTHING, accept, account, at, message, scheduled, submission, try_accept};
 
-on_both_stores!(
+on_every_store!(
     a_message_is_found_by_its_account_only,
-    each_recipient_has_a_message,
     a_big_batch_is_stored_whole,
     a_batch_with_an_existing_id_is_refused,
     an_empty_batch_is_accepted,
-    texts_are_stored_exactly,
     reserved_ids_never_overlap,
-    batches_from_many_tasks_are_all_stored,
+    batches_from_many_tasks_are_all_stored;
+    on_both_stores:
+    each_recipient_has_a_message,
+    texts_are_stored_exactly,
 );
 
-async fn a_message_is_found_by_its_account_only(store: Arc<dyn Store>) {
+async fn a_message_is_found_by_its_account_only(store: Arc<dyn WorkStore>) {
     let shape = Shape {
         coding: Coding::Ucs2,
         parts: 255,
@@ -112,7 +113,7 @@ async fn each_recipient_has_a_message(store: Arc<dyn Store>) {
     assert_eq!(listed, expected);
 }
 
-async fn a_big_batch_is_stored_whole(store: Arc<dyn Store>) {
+async fn a_big_batch_is_stored_whole(store: Arc<dyn WorkStore>) {
     let batch: Vec<_> = (0..2_000).map(|n| submission(1 + 2 * n, 2)).collect();
     assert_eq!(accept(&store, batch).await, vec![Accepted::Stored; 2_000]);
     for id in [1, 1_999, 4_000] {
@@ -127,7 +128,7 @@ async fn a_big_batch_is_stored_whole(store: Arc<dyn Store>) {
     }
 }
 
-async fn a_batch_with_an_existing_id_is_refused(store: Arc<dyn Store>) {
+async fn a_batch_with_an_existing_id_is_refused(store: Arc<dyn WorkStore>) {
     accept(&store, vec![submission(5, 1)]).await;
     let error = try_accept(&store, vec![submission(4, 1), submission(5, 1)])
         .await
@@ -143,7 +144,7 @@ async fn a_batch_with_an_existing_id_is_refused(store: Arc<dyn Store>) {
     accept(&store, vec![submission(4, 1)]).await;
 }
 
-async fn an_empty_batch_is_accepted(store: Arc<dyn Store>) {
+async fn an_empty_batch_is_accepted(store: Arc<dyn WorkStore>) {
     assert_eq!(accept(&store, vec![]).await, []);
 }
 
@@ -172,7 +173,7 @@ async fn texts_are_stored_exactly(store: Arc<dyn Store>) {
     assert!(listed == texts, "a text has changed");
 }
 
-async fn reserved_ids_never_overlap(store: Arc<dyn Store>) {
+async fn reserved_ids_never_overlap(store: Arc<dyn WorkStore>) {
     let mut tasks = JoinSet::new();
     for count in (1..=3).cycle().take(50) {
         let store = Arc::clone(&store);
@@ -186,7 +187,7 @@ async fn reserved_ids_never_overlap(store: Arc<dyn Store>) {
     assert_eq!(distinct.len(), ids.len());
 }
 
-async fn batches_from_many_tasks_are_all_stored(store: Arc<dyn Store>) {
+async fn batches_from_many_tasks_are_all_stored(store: Arc<dyn WorkStore>) {
     let mut tasks = JoinSet::new();
     for n in 0..50 {
         let store = Arc::clone(&store);

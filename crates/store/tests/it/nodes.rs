@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::message::Submission;
-use domain::ports::{HeartbeatResult, NodeInfo, Settled, Store};
+use domain::ports::{HeartbeatResult, NodeInfo, Settled, Store, WorkStore};
 use domain::{Clock, NodeId};
 use engine::clock::SystemClock;
 use jiff::SignedDuration;
@@ -16,22 +16,25 @@ use super::steps::{
     renew_heartbeat, settle, taken,
 };
 
-on_both_databases!(
-    node_ids_are_never_reused,
+on_every_store!(
     rows_of_a_dead_node_are_released,
     rows_of_a_leaving_node_are_released,
-    a_living_node_keeps_its_rows,
     rows_stored_after_removal_are_released,
-    two_nodes_that_claim_at_once_share_the_work,
     a_living_node_that_is_no_worker_is_not_removed,
-    now_is_the_time_of_the_database,
+    now_is_the_time_of_the_database;
+    on_both_databases:
+    node_ids_are_never_reused,
+    a_living_node_keeps_its_rows,
+    two_nodes_that_claim_at_once_share_the_work;
+    not_on_sqlite:
+    dead_nodes_between_living_ones_are_found,
 );
 
 on_a_serializable_database!(two_nodes_that_claim_at_once_share_the_work);
 
 on_a_pooled_database!(
-    rows_of_a_dead_node_are_released,
-    two_nodes_that_claim_at_once_share_the_work,
+    two_nodes_that_claim_at_once_share_the_work;
+    with_a_store: rows_of_a_dead_node_are_released
 );
 
 /// The lifetime of a node that is dead already.
@@ -50,8 +53,7 @@ async fn node_ids_are_never_reused(database: Database) {
 }
 
 /// In the tests, both clocks are those of this machine.
-async fn now_is_the_time_of_the_database(database: Database) {
-    let store = database.open().await;
+async fn now_is_the_time_of_the_database(store: Arc<dyn WorkStore>) {
     let before = SystemClock.now();
     let now = store.now().await.expect("answers");
     let after = SystemClock.now();
@@ -63,20 +65,19 @@ async fn now_is_the_time_of_the_database(database: Database) {
 }
 
 /// Lets a node hold a message and a report.
-async fn hold(store: &Arc<dyn Store>, node: NodeId, id: u64) {
+async fn hold<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId, id: u64) {
     accept(store, vec![held(id, node)]).await;
     deliver(store, node, id + 1).await;
 }
 
 /// How many messages and reports a node can claim.
-async fn claimable(store: &Arc<dyn Store>, node: NodeId) -> (usize, usize) {
+async fn claimable<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId) -> (usize, usize) {
     let messages = claim(store, node).await;
     let callbacks = claim_callbacks(store, node).await;
     (messages.len(), callbacks.len())
 }
 
-async fn rows_of_a_dead_node_are_released(database: Database) {
-    let store = database.open().await;
+async fn rows_of_a_dead_node_are_released(store: Arc<dyn WorkStore>) {
     let dead = join_for(&store, DEAD).await;
     hold(&store, dead, 1).await;
     let node = join(&store).await;
@@ -97,10 +98,7 @@ async fn rows_of_a_dead_node_are_released(database: Database) {
 }
 
 /// Not on `SQLite`, where every other node is dead.
-#[tokio::test]
-async fn dead_nodes_between_living_ones_are_found() {
-    let database = Database::postgres().await;
-    let store = database.open().await;
+async fn dead_nodes_between_living_ones_are_found(store: Arc<dyn WorkStore>) {
     let mut alive = Vec::new();
     for index in 0..7 {
         let is_alive = index % 3 == 2;
@@ -116,8 +114,7 @@ async fn dead_nodes_between_living_ones_are_found() {
     assert_eq!(store.remove_dead_nodes(alive[1]).await.expect("answers"), 0);
 }
 
-async fn rows_of_a_leaving_node_are_released(database: Database) {
-    let store = database.open().await;
+async fn rows_of_a_leaving_node_are_released(store: Arc<dyn WorkStore>) {
     let (leaving, node) = (join(&store).await, join(&store).await);
     hold(&store, leaving, 1).await;
     hold(&store, node, 11).await;
@@ -145,8 +142,7 @@ async fn a_living_node_keeps_its_rows(database: Database) {
     assert_eq!(claimable(&store, node).await, (each, each));
 }
 
-async fn rows_stored_after_removal_are_released(database: Database) {
-    let store = database.open().await;
+async fn rows_stored_after_removal_are_released(store: Arc<dyn WorkStore>) {
     let stalled = join_for(&store, DEAD).await;
     let node = join(&store).await;
     assert_eq!(store.remove_dead_nodes(node).await.expect("answers"), 0);
@@ -184,8 +180,7 @@ async fn two_nodes_that_claim_at_once_share_the_work(database: Database) {
 }
 
 /// Also on `SQLite`: next to the one that works, there may be others that only serve requests.
-async fn a_living_node_that_is_no_worker_is_not_removed(database: Database) {
-    let store = database.open().await;
+async fn a_living_node_that_is_no_worker_is_not_removed(store: Arc<dyn WorkStore>) {
     let idle = NodeInfo {
         works: false,
         ..info()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::ports::{Matched, Settled, Store};
+use domain::ports::{Matched, Settled, WorkStore};
 use domain::{MessageState, NodeId, Outcome};
 
 use super::sample::accept;
@@ -10,7 +10,7 @@ use super::steps::{
     ABSENT, first_result, held, join, kind, past, receipt, report, send, settle, state, taken,
 };
 
-on_both_stores!(
+on_every_store!(
     a_message_is_delivered_with_its_last_part,
     a_message_fails_with_its_first_failed_part,
     several_parts_may_be_reported_in_one_batch,
@@ -20,8 +20,8 @@ on_both_stores!(
 
 const D: Outcome = Outcome::Delivered;
 
-async fn kinds(
-    store: &Arc<dyn Store>,
+async fn kinds<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     batch: &[(&str, Outcome)],
 ) -> Vec<&'static str> {
@@ -37,7 +37,7 @@ fn ended(outcome: Outcome) -> MessageState {
     }
 }
 
-async fn a_message_is_delivered_with_its_last_part(store: Arc<dyn Store>) {
+async fn a_message_is_delivered_with_its_last_part(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a", "b", "c"]).await;
     for (name, expected) in [
@@ -53,7 +53,7 @@ async fn a_message_is_delivered_with_its_last_part(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 1).await, ended(D));
 }
 
-async fn a_message_fails_with_its_first_failed_part(store: Arc<dyn Store>) {
+async fn a_message_fails_with_its_first_failed_part(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a", "b", "c"]).await;
     for (name, outcome, expected) in [
@@ -67,7 +67,7 @@ async fn a_message_fails_with_its_first_failed_part(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 1).await, ended(ABSENT));
 }
 
-async fn several_parts_may_be_reported_in_one_batch(store: Arc<dyn Store>) {
+async fn several_parts_may_be_reported_in_one_batch(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     for id in 1..=3 {
         let names = ["a", "b", "c"].map(|name| format!("{id}{name}"));
@@ -96,8 +96,8 @@ async fn several_parts_may_be_reported_in_one_batch(store: Arc<dyn Store>) {
 }
 
 /// Counts how often the events of one message, in this order, end it.
-async fn ends(
-    store: &Arc<dyn Store>,
+async fn ends<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     id: u64,
     events: &[usize],
@@ -122,7 +122,7 @@ async fn ends(
 }
 
 /// The answer (3) and the receipts of three parts (0 to 2).
-async fn every_order_has_the_same_result(store: Arc<dyn Store>) {
+async fn every_order_has_the_same_result(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let mut id = 0;
     for order in (0..256).map(|n: usize| [n & 3, n >> 2 & 3, n >> 4 & 3, n >> 6 & 3]) {
@@ -142,7 +142,7 @@ async fn every_order_has_the_same_result(store: Arc<dyn Store>) {
     assert_eq!(expired.expect("answers"), []);
 }
 
-async fn parts_with_one_reference_are_reported_together(store: Arc<dyn Store>) {
+async fn parts_with_one_reference_are_reported_together(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a", "a"]).await;
     assert_eq!(kinds(&store, node, &[("a", D)]).await, ["ended"]);

@@ -4,24 +4,25 @@ use std::sync::Arc;
 
 use domain::delivery::SendResult;
 use domain::message::{Holder, Submission};
-use domain::ports::{Health, PoolClaim, Queue, Settled, Store};
+use domain::ports::{Health, PoolClaim, Queue, Settled, Store, WorkStore};
 use domain::{NodeId, PoolId, Priority};
 
 use super::binds::{carrier_status, demand, share};
 use super::sample::{accept, account, submission};
 use super::steps::{claim, due, first_result, future, held, join, past, settle, taken};
 
-on_both_stores!(
+on_every_store!(
     a_message_accepted_into_a_pool_is_claimed_from_it,
     a_message_in_a_pool_keeps_its_position_and_attempt,
     limits_hold_for_each_pool_and_lane,
     a_stale_claim_pools_nothing,
-    a_pool_without_a_working_carrier_is_released,
+    a_pool_without_a_working_carrier_is_released;
+    on_both_stores:
     messages_in_pools_are_shown_to_operators,
 );
 
 /// The pools of two carriers, with a node.
-async fn pools(store: &Arc<dyn Store>) -> (NodeId, PoolId, PoolId) {
+async fn pools<S: WorkStore + ?Sized>(store: &Arc<S>) -> (NodeId, PoolId, PoolId) {
     let node = join(store).await;
     let shared = share(store, node, &[demand("a", 1), demand("b", 0)]).await;
     (node, shared.shares[0].pool, shared.shares[1].pool)
@@ -34,8 +35,8 @@ fn pooled(id: u64, pool: PoolId) -> Submission {
     }
 }
 
-async fn claim_pool(
-    store: &Arc<dyn Store>,
+async fn claim_pool<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     pool: PoolId,
 ) -> Vec<domain::delivery::QueuedMessage> {
@@ -63,7 +64,7 @@ fn in_pool(pool: PoolId) -> SendResult {
     }
 }
 
-async fn a_message_accepted_into_a_pool_is_claimed_from_it(store: Arc<dyn Store>) {
+async fn a_message_accepted_into_a_pool_is_claimed_from_it(store: Arc<dyn WorkStore>) {
     let (node, a, b) = pools(&store).await;
     accept(&store, vec![pooled(1, a), pooled(2, b), due(3)]).await;
     let [free] = &claim(&store, node).await[..] else {
@@ -81,7 +82,7 @@ async fn a_message_accepted_into_a_pool_is_claimed_from_it(store: Arc<dyn Store>
     assert_eq!(settled, [Settled::Stored]);
 }
 
-async fn a_message_in_a_pool_keeps_its_position_and_attempt(store: Arc<dyn Store>) {
+async fn a_message_in_a_pool_keeps_its_position_and_attempt(store: Arc<dyn WorkStore>) {
     let (node, pool, _) = pools(&store).await;
     accept(&store, vec![held(1, node)]).await;
     let settled = settle(&store, node, vec![first_result(1, in_pool(pool))]).await;
@@ -92,7 +93,7 @@ async fn a_message_in_a_pool_keeps_its_position_and_attempt(store: Arc<dyn Store
     assert_eq!(claimed[0].claim.due_at, past(0));
 }
 
-async fn limits_hold_for_each_pool_and_lane(store: Arc<dyn Store>) {
+async fn limits_hold_for_each_pool_and_lane(store: Arc<dyn WorkStore>) {
     let (node, a, b) = pools(&store).await;
     for (first, holder) in [
         (1, Holder::Nobody),
@@ -132,7 +133,7 @@ async fn limits_hold_for_each_pool_and_lane(store: Arc<dyn Store>) {
     assert!(lanes.is_sorted(), "the most urgent are first");
 }
 
-async fn a_stale_claim_pools_nothing(store: Arc<dyn Store>) {
+async fn a_stale_claim_pools_nothing(store: Arc<dyn WorkStore>) {
     let (node, pool, _) = pools(&store).await;
     let other = join(&store).await;
     accept(&store, vec![held(1, node)]).await;
@@ -141,7 +142,7 @@ async fn a_stale_claim_pools_nothing(store: Arc<dyn Store>) {
     assert!(claim_pool(&store, other, pool).await.is_empty());
 }
 
-async fn a_pool_without_a_working_carrier_is_released(store: Arc<dyn Store>) {
+async fn a_pool_without_a_working_carrier_is_released(store: Arc<dyn WorkStore>) {
     let (node, pool, _) = pools(&store).await;
     let other = join(&store).await;
     let store_status = async |who, name, health| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::message::Submission;
-use domain::ports::{InTransit, Inbox, Matched, Settled, Store};
+use domain::ports::{InTransit, Inbox, Matched, Settled, Store, WorkStore};
 use domain::{MessageState, Outcome};
 use tokio::task::JoinSet;
 
@@ -13,19 +13,20 @@ use super::steps::{
     settle, state, taken,
 };
 
-on_both_stores!(
+on_every_store!(
     a_receipt_ends_its_message,
     an_early_receipt_waits_for_the_answer,
     a_repeated_receipt_changes_nothing,
     a_final_state_never_changes,
     concurrent_receipts_and_answers_are_always_matched,
     a_carrier_may_reuse_a_reference,
-    a_message_without_a_receipt_expires,
+    a_message_without_a_receipt_expires;
+    on_both_stores:
     parts_in_transit_are_listed_by_reference,
     an_inbox_shows_delivered_messages,
 );
 
-async fn a_receipt_ends_its_message(store: Arc<dyn Store>) {
+async fn a_receipt_ends_its_message(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let outcomes = [Outcome::Delivered, ABSENT, Outcome::Expired];
     for (outcome, id) in outcomes.into_iter().zip(1..) {
@@ -48,7 +49,7 @@ async fn a_receipt_ends_its_message(store: Arc<dyn Store>) {
     assert_eq!(expired, []);
 }
 
-async fn an_early_receipt_waits_for_the_answer(store: Arc<dyn Store>) {
+async fn an_early_receipt_waits_for_the_answer(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let early = report(&store, node, vec![receipt("b", ABSENT)]).await;
@@ -76,7 +77,7 @@ async fn an_early_receipt_waits_for_the_answer(store: Arc<dyn Store>) {
     assert_eq!(late, [Matched::Repeated]);
 }
 
-async fn a_repeated_receipt_changes_nothing(store: Arc<dyn Store>) {
+async fn a_repeated_receipt_changes_nothing(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     send(&store, node, 2, &["b"]).await;
@@ -99,7 +100,7 @@ async fn a_repeated_receipt_changes_nothing(store: Arc<dyn Store>) {
     assert_eq!(report(&store, node, vec![]).await, []);
 }
 
-async fn a_final_state_never_changes(store: Arc<dyn Store>) {
+async fn a_final_state_never_changes(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let expiring = Submission {
         expires_at: past(9),
@@ -117,7 +118,7 @@ async fn a_final_state_never_changes(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 1).await, before);
 }
 
-pub(super) async fn concurrent_receipts_and_answers_are_always_matched(store: Arc<dyn Store>) {
+pub(super) async fn concurrent_receipts_and_answers_are_always_matched(store: Arc<dyn WorkStore>) {
     const MESSAGES: u64 = 60;
     let node = join(&store).await;
     let batch = (1..=MESSAGES).map(|id| held(id, node));
@@ -141,7 +142,7 @@ pub(super) async fn concurrent_receipts_and_answers_are_always_matched(store: Ar
     assert_eq!(ended.count() as u64, MESSAGES, "each ends exactly once");
 }
 
-async fn a_carrier_may_reuse_a_reference(store: Arc<dyn Store>) {
+async fn a_carrier_may_reuse_a_reference(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     report(&store, node, vec![receipt("a", Outcome::Delivered)]).await;
@@ -156,7 +157,7 @@ async fn a_carrier_may_reuse_a_reference(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 2).await, MessageState::Sent);
 }
 
-async fn a_message_without_a_receipt_expires(store: Arc<dyn Store>) {
+async fn a_message_without_a_receipt_expires(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     for (id, expires_at) in [(1, past(30)), (2, past(20)), (3, future(1)), (4, past(10))] {
         let submission = Submission {

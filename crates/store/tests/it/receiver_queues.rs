@@ -6,7 +6,7 @@ use domain::delivery::{Callback, CallbackNext, CallbackSettlement};
 use domain::message::Submission;
 use domain::ports::{
     CallbackFilter, CallbackState, ClaimedCallbacks, HeldCallback, Matched, Queue, ReplayRequest,
-    Store,
+    Store, WorkStore,
 };
 use domain::{NodeId, Origin, Outcome, ReceiverId};
 use jiff::SignedDuration;
@@ -17,24 +17,25 @@ use super::steps::{
     receipt, replay_all, report, settle, settle_callback, taken, url,
 };
 
-on_both_stores!(
+on_every_store!(
     a_requeued_callback_keeps_its_position,
     a_claim_is_limited_to_its_queues_and_their_limits,
     queues_are_listed_step_by_step,
-    queued_callbacks_cost_no_attempt_and_count_as_due,
     a_queue_outlives_its_node,
+    held_callbacks_are_listed_page_by_page,
+    a_callback_claimed_again_is_not_released;
+    on_both_stores:
+    queued_callbacks_cost_no_attempt_and_count_as_due,
     a_replay_counts_queued_callbacks_and_keeps_their_position,
     a_replay_tells_the_nodes_which_receivers_to_retry,
-    held_callbacks_are_listed_page_by_page,
-    a_callback_claimed_again_is_not_released,
 );
 
 /// An age that even callbacks due in the future have.
 const ANY_AGE: SignedDuration = SignedDuration::from_hours(-1_000_000);
 
 /// Creates a held report to this address.
-pub(super) async fn deliver_to(
-    store: &Arc<dyn Store>,
+pub(super) async fn deliver_to<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     id: u64,
     address: &str,
@@ -55,11 +56,11 @@ pub(super) async fn deliver_to(
 }
 
 pub(super) fn receiver_of(callback: &Callback) -> ReceiverId {
-    ReceiverId::new(callback.account, &Origin::of(&callback.url))
+    ReceiverId::new(callback.account, &Origin::from_url(&callback.url))
 }
 
 /// Puts a callback into the queue of its receiver, without an attempt.
-async fn requeue(store: &Arc<dyn Store>, node: NodeId, callback: &Callback) -> bool {
+async fn requeue<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId, callback: &Callback) -> bool {
     let settlement = CallbackSettlement {
         id: callback.id,
         claim: callback.claim,
@@ -70,8 +71,8 @@ async fn requeue(store: &Arc<dyn Store>, node: NodeId, callback: &Callback) -> b
 }
 
 /// Puts new reports into the queue of one receiver.
-pub(super) async fn queue_up(
-    store: &Arc<dyn Store>,
+pub(super) async fn queue_up<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     ids: std::ops::RangeInclusive<u64>,
     address: &str,
@@ -89,8 +90,8 @@ pub(super) fn ids(callbacks: &[Callback]) -> Vec<u64> {
     callbacks.iter().map(|callback| callback.id.get()).collect()
 }
 
-async fn list_queues(
-    store: &Arc<dyn Store>,
+async fn list_queues<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     after: Option<ReceiverId>,
     limit: u32,
 ) -> Vec<ReceiverId> {
@@ -98,7 +99,7 @@ async fn list_queues(
     listed.expect("answers")
 }
 
-async fn a_requeued_callback_keeps_its_position(store: Arc<dyn Store>) {
+async fn a_requeued_callback_keeps_its_position(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let queued = queue_up(&store, node, 1..=3, "https://one.example/dlr").await;
     assert!(!requeue(&store, node, &queued[0]).await, "it is not held");
@@ -119,7 +120,7 @@ async fn a_requeued_callback_keeps_its_position(store: Arc<dyn Store>) {
     assert_eq!(list_queues(&store, None, 10).await, []);
 }
 
-async fn a_claim_is_limited_to_its_queues_and_their_limits(store: Arc<dyn Store>) {
+async fn a_claim_is_limited_to_its_queues_and_their_limits(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     let one = queue_up(&store, node, 1..=3, "https://one.example/dlr").await;
     let two = queue_up(&store, node, 4..=6, "https://two.example/dlr").await;
@@ -137,7 +138,7 @@ async fn a_claim_is_limited_to_its_queues_and_their_limits(store: Arc<dyn Store>
     assert_eq!(nothing.expect("answers"), ClaimedCallbacks::default());
 }
 
-async fn queues_are_listed_step_by_step(store: Arc<dyn Store>) {
+async fn queues_are_listed_step_by_step(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     assert_eq!(list_queues(&store, None, 10).await, []);
     let mut expected = Vec::new();
@@ -183,7 +184,7 @@ async fn queued_callbacks_cost_no_attempt_and_count_as_due(store: Arc<dyn Store>
     assert_eq!(receivers[0].waiting.0, 3);
 }
 
-async fn a_queue_outlives_its_node(store: Arc<dyn Store>) {
+async fn a_queue_outlives_its_node(store: Arc<dyn WorkStore>) {
     let dead = join_for(&store, SignedDuration::from_secs(-1)).await;
     let queued = queue_up(&store, dead, 1..=1, "https://one.example/dlr").await;
     let held = deliver_to(&store, dead, 2, "https://one.example/dlr").await;
@@ -259,7 +260,7 @@ fn row(callback: &Callback) -> HeldCallback {
     }
 }
 
-async fn held_callbacks_are_listed_page_by_page(store: Arc<dyn Store>) {
+async fn held_callbacks_are_listed_page_by_page(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let mut held = Vec::new();
     for id in 1..=5 {
@@ -280,7 +281,7 @@ async fn held_callbacks_are_listed_page_by_page(store: Arc<dyn Store>) {
     assert_eq!(recent, [], "all became due only recently");
 }
 
-async fn a_callback_claimed_again_is_not_released(store: Arc<dyn Store>) {
+async fn a_callback_claimed_again_is_not_released(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let callback = deliver_to(&store, node, 1, "https://one.example/dlr").await;
     let release = async |node, held| {

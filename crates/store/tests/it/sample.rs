@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::ids::{AccountId, MessageId};
 use domain::message::text::{Coding, Shape};
 use domain::message::{Holder, IdempotencyClaim, Priority, Recipient, SendTime, Submission};
-use domain::ports::{Accepted, ListRange, NewAccount, NewToken, Store, StoreError};
+use domain::ports::{Accepted, ListRange, NewAccount, NewToken, Store, StoreError, WorkStore};
 use domain::{AllowList, Channel, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
 
 pub(crate) const EVERYTHING: ListRange = ListRange {
@@ -27,7 +27,7 @@ pub(crate) fn message(number: u64) -> MessageId {
 }
 
 pub(crate) fn hash(secret: &str) -> TokenHash {
-    TokenHash::of(secret)
+    TokenHash::from_secret(secret)
 }
 
 /// A plain message of account 1 with this many recipients and IDs from `first` on, accepted at second 0.
@@ -85,15 +85,18 @@ pub(crate) fn keyed(first: u64, key: u8, body: u8) -> Submission {
 }
 
 /// Stores a batch; the error is the first of any submission.
-pub(crate) async fn try_accept(
-    store: &Arc<dyn Store>,
+pub(crate) async fn try_accept<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     batch: Vec<Submission>,
 ) -> Result<Vec<Accepted>, Arc<StoreError>> {
     store.accept(Arc::new(batch)).await.into_iter().collect()
 }
 
 /// Stores a batch.
-pub(crate) async fn accept(store: &Arc<dyn Store>, batch: Vec<Submission>) -> Vec<Accepted> {
+pub(crate) async fn accept<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    batch: Vec<Submission>,
+) -> Vec<Accepted> {
     try_accept(store, batch)
         .await
         .expect("the store accepts the batch")

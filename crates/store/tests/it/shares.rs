@@ -5,31 +5,34 @@ use std::sync::Arc;
 
 use domain::delivery::{QueuedMessage, SendResult};
 use domain::message::{Holder, Submission};
-use domain::ports::{Claimed, Health, PoolClaim, Queue, RoutePool, Settled, Store};
+use domain::ports::{Claimed, Health, PoolClaim, Queue, RoutePool, Settled, WorkStore};
 use domain::{AccountId, Code, MessageState, NodeId, Outcome, PoolId, Priority};
 
 use super::binds::carrier_status;
 use super::fixture::Database;
 use super::sample::{accept, account, message, submission};
-use super::steps::{claim, due, first_result, future, held, join, past, result, settle, state};
+use super::steps::{
+    HOUR, claim, due, first_result, future, held, join, past, result, settle, state,
+};
 
-on_both_databases!(
+on_every_store!(
     accounts_share_what_is_claimed_from_a_pool,
     claims_take_turns_where_there_are_many_accounts,
     one_account_alone_is_claimed_in_order,
     attempts_are_counted_but_moves_are_not,
     a_message_that_expires_in_a_pool_has_failed,
-    an_unreadable_row_is_set_aside,
     the_pool_of_a_route_is_created_once,
     pools_of_unknown_carriers_are_released,
-    a_pool_is_released_in_steps,
+    a_pool_is_released_in_steps;
+    on_both_databases:
+    an_unreadable_row_is_set_aside,
 );
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-async fn pool(store: &Arc<dyn Store>, carriers: &[&str]) -> PoolId {
+async fn pool<S: WorkStore + ?Sized>(store: &Arc<S>, carriers: &[&str]) -> PoolId {
     let pools = store.list_route_pools(&[names(carriers)]).await;
     let pools = pools.expect("answers");
     let found = pools.iter().find(|pool| pool.carriers == names(carriers));
@@ -47,8 +50,8 @@ fn waiting(pool: PoolId, owner: u64, first: u64, count: u64) -> Vec<Submission> 
     (0..count).map(submission).collect()
 }
 
-async fn claim_some(
-    store: &Arc<dyn Store>,
+async fn claim_some<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     pool: PoolId,
     limit: u32,
@@ -75,10 +78,14 @@ fn by_account(messages: &[QueuedMessage]) -> BTreeMap<u64, Vec<u64>> {
     ids
 }
 
-async fn accounts_share_what_is_claimed_from_a_pool(database: Database) {
-    let store = database.open().await;
+async fn accounts_share_what_is_claimed_from_a_pool(store: Arc<dyn WorkStore>) {
     let (node, pool) = (join(&store).await, pool(&store, &["a", "b"]).await);
-    accept(&store, waiting(pool, 1, 1000, 100)).await;
+    let older = waiting(pool, 1, 1000, 100).into_iter();
+    let older = older.map(|one| Submission {
+        accepted_at: one.accepted_at - HOUR,
+        ..one
+    });
+    accept(&store, older.collect()).await;
     accept(&store, waiting(pool, 2, 2000, 3)).await;
     accept(&store, waiting(pool, 3, 3000, 50)).await;
     let claimed = claim_some(&store, node, pool, 30, None).await;
@@ -105,8 +112,7 @@ async fn accounts_share_what_is_claimed_from_a_pool(database: Database) {
     assert_eq!(nothing, Claimed::default());
 }
 
-async fn claims_take_turns_where_there_are_many_accounts(database: Database) {
-    let store = database.open().await;
+async fn claims_take_turns_where_there_are_many_accounts(store: Arc<dyn WorkStore>) {
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     for owner in 1..=5 {
         accept(&store, waiting(pool, owner, owner * 100, 3)).await;
@@ -125,8 +131,7 @@ async fn claims_take_turns_where_there_are_many_accounts(database: Database) {
     }
 }
 
-async fn one_account_alone_is_claimed_in_order(database: Database) {
-    let store = database.open().await;
+async fn one_account_alone_is_claimed_in_order(store: Arc<dyn WorkStore>) {
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     accept(&store, waiting(pool, 7, 1, 25)).await;
     for (expected, more) in [((1..11), true), ((11..21), true), ((21..26), false)] {
@@ -137,8 +142,7 @@ async fn one_account_alone_is_claimed_in_order(database: Database) {
     }
 }
 
-async fn attempts_are_counted_but_moves_are_not(database: Database) {
-    let store = database.open().await;
+async fn attempts_are_counted_but_moves_are_not(store: Arc<dyn WorkStore>) {
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     accept(&store, vec![held(1, node)]).await;
     let moved = SendResult::Pooled {
@@ -167,8 +171,7 @@ async fn attempts_are_counted_but_moves_are_not(database: Database) {
     assert_eq!(settled.claim.attempt, 6, "every claim is numbered");
 }
 
-async fn a_message_that_expires_in_a_pool_has_failed(database: Database) {
-    let store = database.open().await;
+async fn a_message_that_expires_in_a_pool_has_failed(store: Arc<dyn WorkStore>) {
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     let pooled = |id, expires_at| Submission {
         expires_at,
@@ -251,8 +254,7 @@ async fn an_unreadable_row_is_set_aside(database: Database) {
     assert_eq!(settled, [Settled::Stale], "this node does not hold it");
 }
 
-async fn the_pool_of_a_route_is_created_once(database: Database) {
-    let store = database.open().await;
+async fn the_pool_of_a_route_is_created_once(store: Arc<dyn WorkStore>) {
     let (first, other) = (pool(&store, &["a", "b"]).await, pool(&store, &["b"]).await);
     assert_ne!(first, other);
     assert_eq!(pool(&store, &["a", "b"]).await, first);
@@ -268,8 +270,7 @@ async fn the_pool_of_a_route_is_created_once(database: Database) {
     assert_eq!(listed, expected);
 }
 
-async fn pools_of_unknown_carriers_are_released(database: Database) {
-    let store = database.open().await;
+async fn pools_of_unknown_carriers_are_released(store: Arc<dyn WorkStore>) {
     let (node, other) = (join(&store).await, join(&store).await);
     let statuses = [carrier_status("theirs", Health::Down)];
     store
@@ -292,8 +293,7 @@ async fn pools_of_unknown_carriers_are_released(database: Database) {
     assert_eq!(claim(&store, node).await.len(), 2);
 }
 
-async fn a_pool_is_released_in_steps(database: Database) {
-    let store = database.open().await;
+async fn a_pool_is_released_in_steps(store: Arc<dyn WorkStore>) {
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     for (priority, first) in Priority::ALL.into_iter().zip([1, 11, 21]) {
         let one = Submission {

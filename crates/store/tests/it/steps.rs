@@ -9,7 +9,7 @@ use domain::delivery::{
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{
     CallbackFilter, ClaimedCallbacks, Ended, HeartbeatResult, Matched, NodeInfo, ReplayCursor,
-    Settled, Store, StoreError,
+    Settled, StoreError, WorkStore,
 };
 use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, ReceiverId, Timestamp};
 use jiff::SignedDuration;
@@ -29,17 +29,23 @@ pub(crate) fn future(second: i64) -> Timestamp {
     Timestamp::from_second(4_000_000_000 + second).expect("within range")
 }
 
-pub(crate) async fn join(store: &Arc<dyn Store>) -> NodeId {
+pub(crate) async fn join<S: WorkStore + ?Sized>(store: &Arc<S>) -> NodeId {
     join_for(store, HOUR).await
 }
 
 /// A node with this lifetime.
-pub(crate) async fn join_for(store: &Arc<dyn Store>, lifetime: SignedDuration) -> NodeId {
+pub(crate) async fn join_for<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    lifetime: SignedDuration,
+) -> NodeId {
     let joined = store.join(&info(), SignedDuration::ZERO, lifetime).await;
     joined.expect("a node joins")
 }
 
-pub(crate) async fn renew_heartbeat(store: &Arc<dyn Store>, node: NodeId) -> HeartbeatResult {
+pub(crate) async fn renew_heartbeat<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    node: NodeId,
+) -> HeartbeatResult {
     store.renew_heartbeat(node, HOUR).await.expect("answers")
 }
 
@@ -134,14 +140,17 @@ pub(crate) fn receipt(reference: &str, outcome: Outcome) -> Receipt {
     }
 }
 
-pub(crate) async fn claim(store: &Arc<dyn Store>, node: NodeId) -> Vec<QueuedMessage> {
+pub(crate) async fn claim<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    node: NodeId,
+) -> Vec<QueuedMessage> {
     let claimed = store.claim_due(node, [1_000; 3], &[]).await;
     claimed.expect("the store answers").messages
 }
 
 /// Stores results; the node holds the delivery reports.
-pub(crate) async fn settle(
-    store: &Arc<dyn Store>,
+pub(crate) async fn settle<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     batch: Vec<Settlement>,
 ) -> Vec<Settled> {
@@ -150,8 +159,8 @@ pub(crate) async fn settle(
 }
 
 /// Stores receipts; the node holds the delivery reports.
-pub(crate) async fn report(
-    store: &Arc<dyn Store>,
+pub(crate) async fn report<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     batch: Vec<Receipt>,
 ) -> Vec<Matched> {
@@ -160,14 +169,23 @@ pub(crate) async fn report(
 }
 
 /// Accepts a message that the node holds, and stores these carrier references.
-pub(crate) async fn send(store: &Arc<dyn Store>, node: NodeId, id: u64, references: &[&str]) {
+pub(crate) async fn send<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    node: NodeId,
+    id: u64,
+    references: &[&str],
+) {
     accept(store, vec![held(id, node)]).await;
     let settled = settle(store, node, vec![first_result(id, taken(references))]).await;
     assert_eq!(settled, [Settled::Stored]);
 }
 
 /// Sends a message and stores its receipt; the node holds the delivery report.
-pub(crate) async fn deliver(store: &Arc<dyn Store>, node: NodeId, id: u64) -> Callback {
+pub(crate) async fn deliver<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    node: NodeId,
+    id: u64,
+) -> Callback {
     let reference = format!("ref-{id}");
     send(store, node, id, &[&reference]).await;
     let mut matched = report(store, node, vec![receipt(&reference, Outcome::Delivered)]).await;
@@ -177,7 +195,7 @@ pub(crate) async fn deliver(store: &Arc<dyn Store>, node: NodeId, id: u64) -> Ca
     }
 }
 
-pub(crate) async fn state(store: &Arc<dyn Store>, id: u64) -> MessageState {
+pub(crate) async fn state<S: WorkStore + ?Sized>(store: &Arc<S>, id: u64) -> MessageState {
     let found = store.find_message(account(1), message(id)).await;
     found.expect("answers").expect("it is there").state
 }
@@ -221,8 +239,8 @@ pub(crate) fn attempted(
 }
 
 /// Stores the result of one attempt.
-pub(crate) async fn settle_callback(
-    store: &Arc<dyn Store>,
+pub(crate) async fn settle_callback<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     settlement: CallbackSettlement,
 ) -> bool {
@@ -232,13 +250,16 @@ pub(crate) async fn settle_callback(
     settled.expect("the store accepts the batch") == [true]
 }
 
-pub(crate) async fn claim_callbacks(store: &Arc<dyn Store>, node: NodeId) -> Vec<Callback> {
+pub(crate) async fn claim_callbacks<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
+    node: NodeId,
+) -> Vec<Callback> {
     claim_from(store, node, &[]).await.due
 }
 
 /// Claims callbacks that are due, and callbacks from the queues of these receivers.
-pub(crate) async fn claim_from(
-    store: &Arc<dyn Store>,
+pub(crate) async fn claim_from<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     node: NodeId,
     queues: &[(ReceiverId, u32)],
 ) -> ClaimedCallbacks {
@@ -247,7 +268,7 @@ pub(crate) async fn claim_from(
 }
 
 /// Releases all callbacks that a node holds.
-pub(crate) async fn release_all(store: &Arc<dyn Store>, node: NodeId) -> u64 {
+pub(crate) async fn release_all<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId) -> u64 {
     let age = SignedDuration::from_hours(-1);
     let held = store.list_held_callbacks(node, age, None, 1_000).await;
     let held = held.expect("answers");
@@ -255,8 +276,8 @@ pub(crate) async fn release_all(store: &Arc<dyn Store>, node: NodeId) -> u64 {
 }
 
 /// Replays callbacks step by step, and returns how many.
-pub(crate) async fn replay_all(
-    store: &Arc<dyn Store>,
+pub(crate) async fn replay_all<S: WorkStore + ?Sized>(
+    store: &Arc<S>,
     filter: &CallbackFilter,
 ) -> Result<u64, StoreError> {
     let (mut count, mut next) = (0, Some(ReplayCursor::START));

@@ -44,7 +44,7 @@ async fn read(
             before,
             limit: PAGE_SIZE,
         };
-        let page = audit.look(filter, cursor).await?;
+        let page = audit.search(filter, cursor).await?;
         entries.extend(page.rows);
         before = page.next;
         if before.is_none() {

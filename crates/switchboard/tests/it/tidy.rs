@@ -23,6 +23,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("domain", &[]),
     ("engine", &["domain", "numbering", "supervise"]),
+    ("memory_store", &["domain"]),
     ("numbering", &["domain"]),
     ("outbound", &["domain", "permits", "smpp", "supervise"]),
     ("permits", &[]),

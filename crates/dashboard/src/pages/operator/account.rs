@@ -275,11 +275,11 @@ async fn build(
     limits: LimitsForm,
 ) -> Result<AccountPage, Failure> {
     let accounts = &dashboard.engine.accounts;
-    let look = Cursor {
+    let cursor = Cursor {
         before: query.get("before").and_then(|id| id.parse().ok()),
         limit: PAGE_SIZE,
     };
-    let entries = accounts.ledger_page(account.id, look).await?;
+    let entries = accounts.ledger_page(account.id, cursor).await?;
     let tokens = accounts.list_tokens(Some(account.id)).await?.len();
     let now = dashboard.engine.now();
     let traffic = dashboard
@@ -317,7 +317,7 @@ async fn build(
             .map(|entry| LedgerRow::new(entry, currency))
             .collect(),
         older: last.map(|id| format!("{}?before={id}", address(account.id, None))),
-        is_later: look.before.is_some(),
+        is_later: cursor.before.is_some(),
     })
 }
 

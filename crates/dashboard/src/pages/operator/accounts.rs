@@ -105,14 +105,14 @@ async fn page(
     status: StatusCode,
 ) -> Result<Response, Failure> {
     let before = query.get("before").and_then(|id| id.parse().ok());
-    let look = Cursor {
+    let cursor = Cursor {
         before: before.and_then(AccountId::new),
         limit: PAGE_SIZE,
     };
     let found = dashboard
         .engine
         .accounts
-        .look(query.get("name"), look)
+        .search(query.get("name"), cursor)
         .await?;
     let next = found.next.map(|id| id.get().to_string());
     let currency = &dashboard.settings.currency;
@@ -125,7 +125,7 @@ async fn page(
             .map(|row| AccountRow::new(row, currency))
             .collect(),
         older: next.map(|next| query.address_with("before", Some(&next))),
-        is_later: look.before.is_some(),
+        is_later: cursor.before.is_some(),
         new,
         currency: currency.clone(),
     };

@@ -126,7 +126,7 @@ impl Draft {
         let all = all
             .map(|field| format!("{} {field}\n", field.len()))
             .concat();
-        let key = hex(TokenHash::of(&all).as_bytes());
+        let key = hex(TokenHash::from_secret(&all).as_bytes());
         IdempotentRequest::new(key.as_bytes(), all.as_bytes()).expect("hex digits are visible")
     }
 }

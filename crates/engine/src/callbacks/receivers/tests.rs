@@ -17,7 +17,7 @@ fn after(seconds: i64) -> Timestamp {
 fn address(account: u64, host: &str) -> Address {
     let url = CallbackUrl::parse(&format!("http://{host}/dlr")).expect("a URL");
     let account = AccountId::new(account).expect("in range");
-    let origin = Origin::of(&url);
+    let origin = Origin::from_url(&url);
     Address {
         receiver: ReceiverId::new(account, &origin),
         account,

@@ -78,7 +78,7 @@ impl OwnAccess {
         let changed = async {
             self.check_password(person, old).await?;
             let new = self.hasher.hash(new).await?;
-            let current = TokenHash::of(session);
+            let current = TokenHash::from_secret(session);
             let grants_end = ends_grants.then(|| self.clock.now());
             let is_set = self
                 .store

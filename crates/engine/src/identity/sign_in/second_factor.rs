@@ -22,7 +22,7 @@ impl SignIn {
     ) -> Result<String, SignInError> {
         let device = visit.device;
         let network = self.begin_on_node(device)?;
-        let pending = TokenHash::of(pending);
+        let pending = TokenHash::from_secret(pending);
         let now = self.clock.now();
         let Some(sign_in) = self
             .store
@@ -46,7 +46,7 @@ impl SignIn {
         };
         let recorded = self.record_open(&by, account).await?;
         let (secret, session) = new_session(now, device);
-        let replaced = visit.replaced.map(TokenHash::of);
+        let replaced = visit.replaced.map(TokenHash::from_secret);
         let completed = self
             .store
             .complete_sign_in(&pending, proof, &session, replaced.as_ref());

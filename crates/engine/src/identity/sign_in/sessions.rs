@@ -64,7 +64,7 @@ impl SignIn {
         session: &str,
         address: IpAddr,
     ) -> Result<Option<SignedIn>, SessionError> {
-        let session = TokenHash::of(session);
+        let session = TokenHash::from_secret(session);
         let is_known = self.known_sessions.contains(&session);
         let throttle = &self.known_sessions.throttle;
         if !is_known && let Some(retry_after_s) = throttle.ask(address, self.clock.now()) {

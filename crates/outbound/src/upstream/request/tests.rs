@@ -174,7 +174,7 @@ fn bodies_are_those_of_the_contract() {
 
 #[test]
 fn the_remaining_time_is_rounded_and_within_the_contract() {
-    for (left, told) in [
+    for (left, expected) in [
         (-5, 360),
         (0, 360),
         (359, 360),
@@ -190,7 +190,7 @@ fn the_remaining_time_is_rounded_and_within_the_contract() {
         (31_536_000, 432_000),
     ] {
         let expires_at = now() + SignedDuration::from_secs(left);
-        assert_eq!(expire_in(expires_at, now()), told, "{left}");
+        assert_eq!(expire_in(expires_at, now()), expected, "{left}");
     }
 }
 

@@ -106,7 +106,7 @@ impl UseCases {
             before: None,
             limit: 1000,
         };
-        let found = self.audit.look(&AuditFilter::default(), cursor).await;
+        let found = self.audit.search(&AuditFilter::default(), cursor).await;
         let rows = found.expect("the store answers").rows.into_iter();
         rows.map(|entry| entry.change).collect()
     }

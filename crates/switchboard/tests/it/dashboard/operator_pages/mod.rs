@@ -31,7 +31,7 @@ pub(super) fn operator(service: &Service) -> Browser<'_> {
 /// The form token of this browser's pages, so that a request is not refused for lack of it.
 pub(super) fn form_token(browser: &Browser<'_>) -> String {
     let session = browser.cookie("switchboard").expect("a session");
-    let hash = TokenHash::of(&format!("form\ndashboard\n{session}"));
+    let hash = TokenHash::from_secret(&format!("form\ndashboard\n{session}"));
     hash.as_bytes()
         .iter()
         .fold(String::new(), |mut text, byte| {

@@ -10,8 +10,9 @@ use domain::ports::{
 };
 use domain::{NodeId, PoolId, Timestamp};
 
-use super::faulty_store::FaultyStore;
-use super::model::{Model, NOBODY, Owner, PoolKind};
+use crate::calls::CallKind::Plain;
+use crate::calls::{Calls, MemoryStore};
+use crate::model::{Model, NOBODY, Owner, PoolKind};
 
 impl Model {
     fn create_pool(&mut self, of: &PoolKind) -> PoolId {
@@ -64,13 +65,13 @@ impl Model {
         let share = fair_share(demand.total, before, demanding_nodes.len());
         let of_carrier = self.binds.iter_mut();
         let of_carrier = of_carrier.filter(|((name, _), _)| *name == demand.carrier);
-        let mut held = 0;
-        let mut free = Vec::new();
-        for (_, owner) in of_carrier {
-            if *owner == node.get() {
-                held += 1;
-            } else if *owner == NOBODY {
-                free.push(owner);
+        let (mut held, mut surplus, mut free) = (0, 0, Vec::new());
+        for ((_, slot), owner) in of_carrier {
+            match (*owner == node.get(), *slot < demand.total) {
+                (true, true) => held += 1,
+                (true, false) => surplus += 1,
+                (false, true) if *owner == NOBODY => free.push(owner),
+                (false, _) => {}
             }
         }
         for owner in free {
@@ -84,7 +85,7 @@ impl Model {
         drop(others);
         BindShare {
             held,
-            surplus: 0,
+            surplus,
             share,
             pool: self.create_pool(&PoolKind::Carrier(demand.carrier.clone())),
             is_up_elsewhere,
@@ -103,7 +104,7 @@ impl Model {
         statuses.map(|((id, name), is_up)| (*id, name.as_str(), *is_up))
     }
 
-    pub(super) fn replace_carrier_statuses(&mut self, node: NodeId, statuses: &[CarrierStatus]) {
+    pub(crate) fn replace_carrier_statuses(&mut self, node: NodeId, statuses: &[CarrierStatus]) {
         if self.is_known(node) {
             self.statuses.retain(|(id, _), _| *id != node.get());
             let states = statuses.iter().map(|one| {
@@ -191,7 +192,7 @@ impl Model {
 }
 
 #[async_trait]
-impl BindStore for FaultyStore {
+impl<C: Calls> BindStore for MemoryStore<C> {
     async fn share_binds(
         &self,
         node: NodeId,
@@ -199,7 +200,7 @@ impl BindStore for FaultyStore {
     ) -> Result<Option<Shared>, StoreError> {
         let demands = demands.to_vec();
         let share = move |model: &mut Model, now| model.share(node, &demands, now);
-        self.call("share", share).await
+        self.0.call(Plain, "share", share).await
     }
 
     async fn release_binds(
@@ -210,13 +211,13 @@ impl BindStore for FaultyStore {
     ) -> Result<(), StoreError> {
         let carrier = carrier.to_owned();
         let give_up = move |model: &mut Model, _| model.release_binds(node, &carrier, keep);
-        self.call("give up binds", give_up).await
+        self.0.call(Plain, "give up binds", give_up).await
     }
 
     async fn list_route_pools(&self, wanted: &[Vec<String>]) -> Result<Vec<RoutePool>, StoreError> {
         let wanted = wanted.to_vec();
         let list = move |model: &mut Model, _| model.list_route_pools(&wanted);
-        self.call("list pools", list).await
+        self.0.call(Plain, "list pools", list).await
     }
 
     async fn release_pools(
@@ -227,7 +228,7 @@ impl BindStore for FaultyStore {
     ) -> Result<u64, StoreError> {
         let known = known.to_vec();
         let release = move |model: &mut Model, now| model.release_pools(node, &known, limit, now);
-        self.call("release pools", release).await
+        self.0.call(Plain, "release pools", release).await
     }
 
     async fn release_pool(
@@ -237,6 +238,6 @@ impl BindStore for FaultyStore {
         limit: u32,
     ) -> Result<Option<PoolCursor>, StoreError> {
         let release = move |model: &mut Model, _| model.release_pool(pool, after, limit);
-        self.call("release a pool", release).await
+        self.0.call(Plain, "release a pool", release).await
     }
 }

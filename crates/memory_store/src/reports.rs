@@ -14,12 +14,12 @@ use domain::ports::{
 use domain::{AccountId, CallbackId, NodeId, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 
-use super::faulty_store::FaultyStore;
-use super::model::{Model, NOBODY, Owner, QueueEntry, Report, is_held};
-use super::unused::unused;
+use crate::calls::CallKind::Plain;
+use crate::calls::{Calls, MemoryStore, missing};
+use crate::model::{Model, NOBODY, Owner, QueueEntry, Report, is_held};
 
 impl Model {
-    pub(super) fn create_report(
+    pub(crate) fn create_report(
         &mut self,
         node: NodeId,
         report: Report,
@@ -39,7 +39,7 @@ impl Model {
         callback
     }
 
-    pub(super) fn claim_reports(
+    pub(crate) fn claim_reports(
         &mut self,
         node: NodeId,
         limit: u32,
@@ -66,19 +66,20 @@ impl Model {
         limit: u32,
         until: Timestamp,
     ) -> Vec<Callback> {
-        let mut claimed = Vec::new();
-        for (id, entry) in &mut self.report_queue {
-            let is_due = entry.owner == owner && entry.due_at <= until;
-            if is_due && claimed.len() < limit as usize {
-                entry.owner = Owner::Node(node.get());
-                entry.attempt += 1;
-                claimed.push(callback(*id, &self.reports[id], entry));
-            }
-        }
-        claimed
+        let waiting = self.report_queue.iter_mut();
+        let waiting = waiting.filter(|(_, entry)| entry.owner == owner && entry.due_at <= until);
+        let mut waiting: Vec<_> = waiting.collect();
+        waiting.sort_by_key(|(id, entry)| (entry.due_at, **id));
+        waiting.truncate(limit as usize);
+        let claim = |(id, entry): (&u64, &mut QueueEntry)| {
+            entry.owner = Owner::Node(node.get());
+            entry.attempt += 1;
+            callback(*id, &self.reports[id], entry)
+        };
+        waiting.into_iter().map(claim).collect()
     }
 
-    pub(super) fn list_queues(&self, after: Option<ReceiverId>, limit: u32) -> Vec<ReceiverId> {
+    pub(crate) fn list_queues(&self, after: Option<ReceiverId>, limit: u32) -> Vec<ReceiverId> {
         let receiver = |entry: &QueueEntry| match entry.owner {
             Owner::Receiver(receiver) if Some(receiver) > after => Some(receiver),
             _ => None,
@@ -87,7 +88,7 @@ impl Model {
         receivers.into_iter().take(limit as usize).collect()
     }
 
-    pub(super) fn settle_reports(
+    pub(crate) fn settle_reports(
         &mut self,
         node: NodeId,
         batch: &[CallbackSettlement],
@@ -118,7 +119,7 @@ impl Model {
         settled
     }
 
-    pub(super) fn list_held_reports(
+    pub(crate) fn list_held_reports(
         &self,
         node: NodeId,
         until: Timestamp,
@@ -140,7 +141,7 @@ impl Model {
         held.take(limit as usize).collect()
     }
 
-    pub(super) fn release_reports(&mut self, node: NodeId, held: &[HeldCallback]) -> u64 {
+    pub(crate) fn release_reports(&mut self, node: NodeId, held: &[HeldCallback]) -> u64 {
         let mut released = 0;
         for one in held {
             let entry = self.report_queue.get_mut(&one.id.get());
@@ -170,7 +171,7 @@ fn callback(id: u64, report: &Report, entry: &QueueEntry) -> Callback {
 }
 
 #[async_trait]
-impl CallbackStore for FaultyStore {
+impl<C: Calls> CallbackStore for MemoryStore<C> {
     async fn claim_callbacks(
         &self,
         node: NodeId,
@@ -179,7 +180,7 @@ impl CallbackStore for FaultyStore {
     ) -> Result<ClaimedCallbacks, StoreError> {
         let queues = queues.to_vec();
         let claim = move |model: &mut Model, now| model.claim_reports(node, limit, &queues, now);
-        self.call("claim reports", claim).await
+        self.0.call(Plain, "claim reports", claim).await
     }
 
     async fn list_receiver_queues(
@@ -188,7 +189,7 @@ impl CallbackStore for FaultyStore {
         limit: u32,
     ) -> Result<Vec<ReceiverId>, StoreError> {
         let list = move |model: &mut Model, _| model.list_queues(after, limit);
-        self.call("list queues", list).await
+        self.0.call(Plain, "list queues", list).await
     }
 
     async fn settle_callbacks(
@@ -197,7 +198,7 @@ impl CallbackStore for FaultyStore {
         batch: Arc<Vec<CallbackSettlement>>,
     ) -> Result<Vec<bool>, StoreError> {
         let settle = move |model: &mut Model, _| model.settle_reports(node, &batch);
-        self.call("settle reports", settle).await
+        self.0.call(Plain, "settle reports", settle).await
     }
 
     async fn list_held_callbacks(
@@ -210,7 +211,7 @@ impl CallbackStore for FaultyStore {
         let list = move |model: &mut Model, now: Timestamp| {
             model.list_held_reports(node, now - age, after, limit)
         };
-        self.call("list held reports", list).await
+        self.0.call(Plain, "list held reports", list).await
     }
 
     async fn release_callbacks(
@@ -219,7 +220,7 @@ impl CallbackStore for FaultyStore {
         held: Vec<HeldCallback>,
     ) -> Result<u64, StoreError> {
         let release = move |model: &mut Model, _| model.release_reports(node, &held);
-        self.call("release reports", release).await
+        self.0.call(Plain, "release reports", release).await
     }
 
     async fn list_callbacks(
@@ -227,11 +228,11 @@ impl CallbackStore for FaultyStore {
         _: &CallbackFilter,
         _: ListRange,
     ) -> Result<Vec<CallbackRecord>, StoreError> {
-        Err(unused())
+        Err(missing("list callbacks"))
     }
 
     async fn list_attempts(&self, _: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
-        Err(unused())
+        Err(missing("list attempts"))
     }
 
     async fn replay_callbacks(
@@ -239,7 +240,7 @@ impl CallbackStore for FaultyStore {
         _: &CallbackFilter,
         _: ReplayCursor,
     ) -> Result<Replayed, StoreError> {
-        Err(unused())
+        Err(missing("replay callbacks"))
     }
 
     async fn list_replay_requests(&self, _: u64) -> Result<Vec<ReplayRequest>, StoreError> {
