@@ -43,7 +43,7 @@ macro_rules! count_traffic {
     };
 }
 
-/// The cost of a message `m` of which `g.charged` parts stay charged, or all if that is NULL.
+/// The cost of a message `m`: the price of its `g.charged` parts, or of all parts if that is NULL.
 macro_rules! cost {
     () => {
         "CASE WHEN g.charged IS NULL THEN m.price_micros

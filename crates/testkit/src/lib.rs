@@ -1,8 +1,8 @@
 //! Shared tools of the tests and the benchmarks: a database for each test, the real binary as a child process, an HTTP
 //! client that can misbehave, a callback receiver and an SMSC that can misbehave, a real browser, and a load generator.
 //!
-//! It drives the product from outside, through its command line and its sockets. It depends on none of the product's
-//! crates, so it cannot share a mistake with them. It is never part of a release: other crates list it only under their
+//! It uses the product from outside, through its command line and its sockets. It does not depend on the product's crates,
+//! so it cannot share a mistake with them. It is never part of a release: other crates list it only under their
 //! dev-dependencies, and the benchmarks use it.
 
 pub mod axe;

@@ -1,4 +1,4 @@
-//! The load generator: N keep-alive connections, each of which sends the next request as soon as it has its answer.
+//! The load generator: N keep-alive connections. Each sends its next request as soon as it has its answer.
 //!
 //! It shares the machine with the server that it measures, so it is cheap: one thread, buffers that are reused, no
 //! allocation for a request. It is a closed loop: it sends no faster than it gets answers. Latency is measured from the

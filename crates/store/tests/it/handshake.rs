@@ -165,7 +165,7 @@ async fn a_node_learns_that_its_program_is_outdated(database: Database) {
     assert_eq!(renew_heartbeat(&old, node).await, outdated);
 }
 
-/// A program from before nodes had a description writes none of its columns.
+/// Older programs do not write the columns that describe a node.
 async fn nodes_of_older_programs_are_distinguished(database: Database) {
     let store = database.open().await;
     let far = "INSERT INTO node (alive_until_us) VALUES (4000000000000000)";

@@ -1,4 +1,4 @@
-//! One hundred receivers, one of which hangs.
+//! One hundred receivers; one of them hangs.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -19,7 +19,7 @@ const PERMISSIONS: [&str; 7] = [
     "numbers:read",
 ];
 
-/// Method, documented path, the permissions of which one is needed, and the status with that permission.
+/// Method, documented path, the permissions (any one suffices), and the status with such a permission.
 const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("POST", "/sms", &["sms:send"], 200),
     ("GET", "/sms", &["sms:read"], 200),
