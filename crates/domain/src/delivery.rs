@@ -19,7 +19,7 @@ use crate::message::interactive::Interactive;
 use crate::message::lookup::Subscriber;
 use crate::message::outcome::Outcome;
 use crate::message::text::{Shape, Udh};
-use crate::message::{Priority, TestMode};
+use crate::message::{Priority, Recipient, Submission, TestMode};
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::sender::originator::Originator;
@@ -62,6 +62,33 @@ pub struct QueuedMessage {
     pub pool: Option<PoolId>,
     /// How many earlier attempts got no answer. In each of them the carrier may have taken the message.
     pub unknown_tries: u32,
+}
+
+impl QueuedMessage {
+    /// The message for one recipient of a submission, before its first try.
+    pub fn new(submission: &Submission, recipient: &Recipient, attempt: u32) -> Self {
+        Self {
+            id: recipient.id,
+            account: submission.account,
+            channel: submission.channel,
+            to: recipient.to,
+            from: submission.from.clone(),
+            text: submission.text.clone(),
+            interactive: submission.interactive.clone(),
+            shape: submission.shape,
+            udh: submission.udh.clone(),
+            priority: submission.priority,
+            test_mode: submission.test_mode,
+            expires_at: submission.expires_at,
+            claim: Claim {
+                due_at: submission.due_at(),
+                attempt,
+            },
+            tries: 0,
+            pool: None,
+            unknown_tries: 0,
+        }
+    }
 }
 
 /// The carrier name of the simulated network.

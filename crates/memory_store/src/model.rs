@@ -6,7 +6,7 @@ use domain::delivery::receipt_match::NumberTail;
 use domain::delivery::{CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::outcome::Outcome;
 use domain::message::{
-    AcceptedMessages, Holder, IdempotencyClaim, MessageRecord, Recipient, SendTime, Submission,
+    AcceptedMessages, Holder, IdempotencyClaim, MessageRecord, SendTime, Submission,
 };
 use domain::ports::{Accepted, ClaimedRow, StoredAnswer};
 use domain::{
@@ -154,7 +154,7 @@ impl Model {
                 attempt,
             };
             let row = Row {
-                queued: queued(submission, recipient),
+                queued: QueuedMessage::new(submission, recipient, 0),
                 network: recipient.network,
                 dlr_url: submission.dlr_url.clone(),
                 price: recipient.price.micros(),
@@ -337,28 +337,4 @@ pub(crate) fn is_held(entry: &QueueEntry, node: NodeId, claim: Claim) -> bool {
     entry.owner == Owner::Node(node.get())
         && entry.due_at == claim.due_at
         && entry.attempt == claim.attempt
-}
-
-fn queued(submission: &Submission, recipient: &Recipient) -> QueuedMessage {
-    QueuedMessage {
-        id: recipient.id,
-        account: submission.account,
-        channel: submission.channel,
-        to: recipient.to,
-        from: submission.from.clone(),
-        text: submission.text.clone(),
-        interactive: submission.interactive.clone(),
-        shape: submission.shape,
-        udh: submission.udh.clone(),
-        priority: submission.priority,
-        test_mode: submission.test_mode,
-        expires_at: submission.expires_at,
-        claim: Claim {
-            due_at: submission.due_at(),
-            attempt: 0,
-        },
-        tries: 0,
-        pool: None,
-        unknown_tries: 0,
-    }
 }

@@ -236,7 +236,7 @@ pub const CATALOGUE: &[Entry] = &[
     permanent(
         60,
         "coding or user data header is wrong",
-        "Check 'coding' and 'udh'.",
+        "Check the coding and the header.",
     ),
     permanent(61, "the message is too long", "Shorten it."),
     permanent(70, "the recipient has no Viber", "Send an SMS."),

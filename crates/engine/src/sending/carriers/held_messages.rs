@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use domain::MessageId;
-use domain::delivery::{Claim, QueuedMessage};
-use domain::message::{Recipient, Submission};
+use domain::delivery::QueuedMessage;
+use domain::message::Submission;
 
 use crate::cluster::held::{HeldRow, HeldRows};
 use crate::cluster::node::Held;
@@ -42,31 +42,7 @@ pub(in crate::sending) fn held_messages(
     holder.flat_map(move |by| {
         submission.recipients.iter().map(move |recipient| Held {
             by,
-            item: queued_message(submission, recipient),
+            item: QueuedMessage::new(submission, recipient, 1),
         })
     })
-}
-
-fn queued_message(submission: &Submission, recipient: &Recipient) -> QueuedMessage {
-    QueuedMessage {
-        id: recipient.id,
-        account: submission.account,
-        channel: submission.channel,
-        to: recipient.to,
-        from: submission.from.clone(),
-        text: submission.text.clone(),
-        interactive: submission.interactive.clone(),
-        shape: submission.shape,
-        udh: submission.udh.clone(),
-        priority: submission.priority,
-        test_mode: submission.test_mode,
-        expires_at: submission.expires_at,
-        claim: Claim {
-            due_at: submission.due_at(),
-            attempt: 1,
-        },
-        tries: 0,
-        pool: None,
-        unknown_tries: 0,
-    }
 }

@@ -179,7 +179,7 @@ fn check_text(text: &str, coding: Option<Coding>, udh: Option<&Udh>) -> Result<S
         (None, Some(_)) => {
             return Err(Invalid::new(
                 Field::Udh,
-                "it was given without 'coding'; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2) there",
+                "it was given without a coding; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2)",
             ));
         }
     };
