@@ -7,6 +7,7 @@
 mod accept;
 mod bare;
 mod compare;
+mod cost;
 mod dashboard;
 mod deliver;
 mod gateways;
@@ -15,6 +16,7 @@ mod measure;
 mod memory;
 mod numbers;
 mod options;
+mod processor_time;
 mod report;
 mod smpp;
 
@@ -32,6 +34,8 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
        bench cluster [--quick] [--seconds N] [--kills N] [--switchboard PATH]
+       bench cost [--quick] [--messages N] [--turns N] [--only sqlite|postgres] [--statements] [--with PATH]
+                  [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench smpp [wire [--quick] [--seconds N] [--rounds N]]
                   [gateways [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
@@ -53,6 +57,9 @@ dashboard  the time to the first byte of each page of the dashboard with a milli
            database, on SQLite and on PostgreSQL
 cluster    one, two and three nodes on one PostgreSQL, accepting and end to end, and the time until all
            messages of a killed node are called back
+cost       the processor time of a message, accepted and end to end over SMPP, in the service, in PostgreSQL
+           and in the benchmark itself; what PostgreSQL writes for it; compared with a bare handler, with
+           Kannel, if that is installed, and with another build, in turns
 compare    how fast POST /sms accepts messages in this build and in another one, in turns
 smpp       wire: how many messages a second one SMPP session sends, compared with a plain loop of writes
            and reads; gateways: from POST /sms over SMPP to the answered callback, compared with Kannel;
@@ -61,8 +68,9 @@ bare       runs the bare handler on a free port of loopback; with a file, it ans
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
                waiting; open-transaction: 3 slices of 2 seconds; dashboard: 20000 messages; receivers:
-               2000 reports each; only to see that it works
---messages     the number of messages in the database (default 1000000)
+               2000 reports each; cost: one turn of 5000 messages; only to see that it works
+--messages     dashboard: the number of messages in the database (default 1000000); cost: the number of
+               messages of a turn (default 30000)
 --rows         the number of old messages (default 10000000), spread over 30 days
 --reports      the number of reports that wait for each dead or slow receiver (default 100000)
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
@@ -77,7 +85,8 @@ bare       runs the bare handler on a free port of loopback; with a file, it ans
 --outstanding  the maximum number of messages that are accepted and not yet called back (default 5000)
 --delay-ms     the delay of the simulated network (default 50)
 --kills        how often a node is killed (default 5)
---turns        how often each gateway is measured (default 2, of 15 seconds)
+--turns        how often each is measured (default: smpp gateways 2, of 15 seconds; cost 5)
+--statements   also prints the statements that took most of PostgreSQL's time
 --window       the maximum number of submits in flight in each gateway (default 500)
 --with         the binary of the other build
 --rounds       the number of turns of each (default: compare 12, of 2 seconds; smpp 3, of 5)
@@ -105,6 +114,7 @@ fn main() -> Result<()> {
         Some("cluster") => {
             deliver::cluster::run(&deliver::cluster::Options::parse(&arguments[1..])?)
         }
+        Some("cost") => cost::run(&cost::Options::parse(&arguments[1..])?),
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
         Some("smpp") => match arguments.get(1).map(String::as_str) {
             Some("wire") => smpp::run(&smpp::Options::parse(&arguments[1..])?),

@@ -10,8 +10,8 @@ use std::process::Command;
 use testkit::load::{self, Load, Report, Requests, RunLimit};
 use testkit::{Backend, Process, Server, http};
 
-/// The message of every request: one part, with a callback that is not answered.
-const BODY: &str = r#"{"to":"+37120000001","from":"Switchboard","message":"Your code is 123456. It is valid for 10 minutes.","dlrUrl":"http://127.0.0.1:9/dlr"}"#;
+/// A callback URL where nobody listens.
+pub(crate) const UNANSWERED_URL: &str = "http://127.0.0.1:9/dlr";
 /// More than any run can spend.
 const BALANCE: &str = "100000000.00";
 
@@ -54,7 +54,7 @@ pub(crate) fn row(options: &Options, subject: Subject, connections: usize) -> Re
             let mut command = Command::new(env::current_exe()?);
             command.arg("bare");
             let process = Process::start(command)?;
-            let request = request(process.addr(), "none", BODY);
+            let request = request(process.addr(), "none", &message(UNANSWERED_URL));
             let load = load::run(process.addr(), timed(options, connections, request));
             (load, memory::of_process(process.pid())?)
         }
@@ -88,7 +88,7 @@ pub(crate) fn switchboard(binary: &Path, backend: Backend) -> Result<(Server, Ve
         .arg("api")
         .try_start()?;
     let token = create_account(&server)?;
-    let request = request(server.addr(), &token, BODY);
+    let request = request(server.addr(), &token, &message(UNANSWERED_URL));
     Ok((server, request))
 }
 
@@ -108,6 +108,13 @@ pub(crate) fn create_account(server: &Server) -> Result<String> {
         .as_str()
         .context("`token create --json` printed no token")?;
     Ok(token.to_owned())
+}
+
+/// The message of every request: one part.
+pub(crate) fn message(callback_url: &str) -> String {
+    format!(
+        r#"{{"to":"+37120000001","from":"Switchboard","message":"Your code is 123456. It is valid for 10 minutes.","dlrUrl":"{callback_url}"}}"#
+    )
 }
 
 /// The bytes of `POST /sms`.

@@ -7,7 +7,7 @@ pub use held_snapshot::HeldSnapshot;
 use crate::unique::unique_name;
 use std::{env, thread};
 use tokio::runtime;
-use tokio_postgres::{Client, Error, NoTls};
+use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 
 /// The variable with the URL of the server on which tests create their databases:
 /// `postgres://postgres@127.0.0.1:PORT/postgres`.
@@ -56,6 +56,12 @@ impl TestDatabase {
         on_own_runtime(move || async move { execute(&url, &sql).await })
     }
 
+    /// The rows of a query, as text. `NULL` is empty.
+    pub fn query_blocking(&self, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+        let (url, sql) = (self.url.clone(), sql.to_owned());
+        on_own_runtime(move || async move { query(&url, &sql).await })
+    }
+
     /// Opens a transaction with a snapshot of the database and keeps it open.
     pub fn hold_snapshot(&self) -> Result<HeldSnapshot, Error> {
         HeldSnapshot::open(self.url.clone())
@@ -90,6 +96,20 @@ async fn execute(server: &str, sql: &str) -> Result<(), Error> {
 async fn query_one(server: &str, sql: &str) -> Result<i64, Error> {
     let row = connected(server, async |client| client.query_one(sql, &[]).await).await?;
     row.try_get(0)
+}
+
+async fn query(server: &str, sql: &str) -> Result<Vec<Vec<String>>, Error> {
+    let answers = connected(server, async |client| client.simple_query(sql).await).await?;
+    let rows = answers.iter().filter_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    Ok(rows
+        .map(|row| {
+            let fields = (0..row.len()).map(|field| row.get(field).unwrap_or_default());
+            fields.map(str::to_owned).collect()
+        })
+        .collect())
 }
 
 /// Opens a connection, does one thing with it and closes it.
@@ -170,6 +190,8 @@ mod tests {
             .await
             .expect("a new database can be written");
         assert!(database.size_bytes().expect("it can be asked") > 0);
+        let rows = database.query_blocking("SELECT 1, NULL UNION SELECT 2, 'a' ORDER BY 1");
+        assert_eq!(rows.expect("valid"), [["1", ""], ["2", "a"]]);
         drop(database);
         assert!(
             execute(&url, "SELECT 1").await.is_err(),

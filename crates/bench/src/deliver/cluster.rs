@@ -23,8 +23,6 @@ const OUTSTANDING: usize = 5_000;
 const DATABASE_VARIABLE: &str = "SWITCHBOARD_DATABASE__URL";
 const DELAY_VARIABLE: &str = "SWITCHBOARD_SIMULATOR__DELAY_MS";
 const DELAY_MS: &str = "50";
-/// A callback URL that is not answered, for rows that only accept messages.
-const UNANSWERED_URL: &str = "http://127.0.0.1:9/dlr";
 /// How long messages are sent before a node is killed.
 const BEFORE_KILL: Duration = Duration::from_secs(3);
 /// After this time without a callback, missing callbacks count as lost.
@@ -178,7 +176,7 @@ fn accept(cluster: &Cluster, measured: Duration) -> Vec<Report> {
         requests: Requests::Fixed(measure::request(
             addr,
             &cluster.token,
-            &body(UNANSWERED_URL),
+            &measure::message(measure::UNANSWERED_URL),
         )),
         on_answer: None,
     };
@@ -193,12 +191,6 @@ fn accept(cluster: &Cluster, measured: Duration) -> Vec<Report> {
     joined
         .map(|report| report.expect("the load does not panic"))
         .collect()
-}
-
-fn body(url: &str) -> String {
-    format!(
-        r#"{{"to":"+37120000001","from":"Switchboard","message":"Your code is 123456. It is valid for 10 minutes.","dlrUrl":"{url}"}}"#
-    )
 }
 
 /// Messages that are sent to some nodes, and their callbacks.
@@ -244,7 +236,11 @@ impl Flow {
         connections: usize,
         time: Duration,
     ) -> Load {
-        let request = measure::request(addr, &cluster.token, &body(&self.receiver.url("/dlr")));
+        let request = measure::request(
+            addr,
+            &cluster.token,
+            &measure::message(&self.receiver.url("/dlr")),
+        );
         let tracker = Arc::clone(&self.tracker);
         Load {
             connections,

@@ -3,6 +3,7 @@
 use super::CONNECTIONS;
 use super::message_tracker::{MessageTracker, Totals};
 use super::target::Target;
+use crate::measure;
 use anyhow::{Result, ensure};
 use std::sync::Arc;
 use std::thread;
@@ -52,6 +53,25 @@ impl Flow {
         let all_delivered = totals.missing() + totals.undelivered + totals.unreadable == 0;
         self.load.is_clean(CONNECTIONS) && all_delivered
     }
+
+    /// A flow of one second without failures.
+    #[cfg(test)]
+    pub(super) fn with_rate(rate: u64) -> Self {
+        Self {
+            load: Report {
+                served_connections: CONNECTIONS,
+                ..Report::default()
+            },
+            totals: Totals {
+                accepted: rate,
+                called_back: rate,
+                last_callback: Duration::from_secs(1),
+                ..Totals::default()
+            },
+            outstanding: 1,
+            backlog: 0,
+        }
+    }
 }
 
 /// Sends messages, then waits until all accepted messages are called back.
@@ -92,10 +112,7 @@ fn messages(
     receiver: &Receiver,
     tracker: &Arc<MessageTracker>,
 ) -> Load {
-    let body = format!(
-        r#"{{"to":"+37120000001","from":"Switchboard","message":"Your code is 123456. It is valid for 10 minutes.","dlrUrl":"{}"}}"#,
-        receiver.url("/dlr")
-    );
+    let body = measure::message(&receiver.url("/dlr"));
     let tracker = Arc::clone(tracker);
     Load {
         connections: CONNECTIONS,

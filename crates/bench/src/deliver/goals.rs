@@ -61,36 +61,16 @@ fn all_delivered(sustained: &[Sustained], steps: &[Step]) -> Goal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message_tracker::Totals;
-    use super::super::{CONNECTIONS, Flow, Sustained};
+    use super::super::{Flow, Sustained};
     use super::{Step, evaluate};
     use crate::memory::Memory;
-    use std::time::Duration;
     use testkit::Backend;
-    use testkit::load::Report;
-
-    fn flow(rate: u64) -> Flow {
-        Flow {
-            load: Report {
-                served_connections: CONNECTIONS,
-                ..Report::default()
-            },
-            totals: Totals {
-                accepted: rate,
-                called_back: rate,
-                last_callback: Duration::from_secs(1),
-                ..Totals::default()
-            },
-            outstanding: 1,
-            backlog: 0,
-        }
-    }
 
     fn sustained(backend: Backend, rate: u64) -> Sustained {
         Sustained {
             backend,
-            full: flow(rate),
-            light: flow(1),
+            full: Flow::with_rate(rate),
+            light: Flow::with_rate(1),
             memory: Memory::default(),
             bytes_per_message: 1,
         }
@@ -100,8 +80,8 @@ mod tests {
         Step {
             backend,
             waiting,
-            none: vec![flow(1_000), flow(1_000)],
-            with: vec![flow(rate - 1), flow(rate + 1)],
+            none: vec![Flow::with_rate(1_000), Flow::with_rate(1_000)],
+            with: vec![Flow::with_rate(rate - 1), Flow::with_rate(rate + 1)],
         }
     }
 

@@ -169,33 +169,14 @@ fn evaluate(slices: &[Slice]) -> [Goal; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message_tracker::Totals;
-    use super::{CONNECTIONS, Flow, Slice, evaluate, last};
+    use super::{Flow, Slice, evaluate, last};
     use std::time::Duration;
-    use testkit::load::Report;
-
-    fn flow(rate: u64) -> Flow {
-        Flow {
-            load: Report {
-                served_connections: CONNECTIONS,
-                ..Report::default()
-            },
-            totals: Totals {
-                accepted: rate,
-                called_back: rate,
-                last_callback: Duration::from_secs(1),
-                ..Totals::default()
-            },
-            outstanding: 1,
-            backlog: 0,
-        }
-    }
 
     fn slices(held: &[u64]) -> Vec<Slice> {
         let slice = |held: &u64| Slice {
             held_for: Duration::ZERO,
-            baseline: flow(1_000),
-            held: flow(*held),
+            baseline: Flow::with_rate(1_000),
+            held: Flow::with_rate(*held),
         };
         held.iter().map(slice).collect()
     }

@@ -1,7 +1,6 @@
 //! Kannel: its bearerbox, which uses SMPP and has the message store, and its smsbox, which serves HTTP.
 
-use super::{Gateway, Options, Row, flow};
-use crate::memory;
+use super::RunningGateway;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::{http, temp_dir};
+use testkit::{TempDir, http, temp_dir};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -32,56 +31,69 @@ impl Drop for Running {
     }
 }
 
-pub(super) fn run(options: &Options, gateway: Gateway, smsc: SocketAddr) -> Result<Row> {
-    let home = temp_dir("kannel")?;
-    let ports = Ports {
-        admin: free_port()?,
-        boxes: free_port()?,
-        sending: free_port()?,
-    };
-    let with_spool = gateway == Gateway::KannelWithSpool;
-    let config = home.path().join("kannel.conf");
-    fs::write(
-        &config,
-        configuration(options, &ports, smsc, with_spool.then(|| home.path())),
-    )?;
-    if with_spool {
-        fs::create_dir(home.path().join("spool"))?;
+/// A running Kannel.
+pub(crate) struct Kannel {
+    bearerbox: Running,
+    smsbox: Running,
+    sending: SocketAddr,
+    _home: TempDir,
+}
+
+impl Kannel {
+    pub(crate) fn start(smsc: SocketAddr, window: u64, with_spool: bool) -> Result<Self> {
+        let home = temp_dir("kannel")?;
+        let ports = Ports {
+            admin: free_port()?,
+            boxes: free_port()?,
+            sending: free_port()?,
+        };
+        let config = home.path().join("kannel.conf");
+        let spool = with_spool.then(|| home.path());
+        fs::write(&config, configuration(window, &ports, smsc, spool))?;
+        if with_spool {
+            fs::create_dir(home.path().join("spool"))?;
+        }
+        let bearerbox = start("bearerbox", &config)?;
+        wait_until("bearerbox is connected to the SMSC", || {
+            let status = get(ports.admin, "/status.txt?password=bench")?;
+            Ok(status.contains("(online"))
+        })?;
+        let smsbox = start("smsbox", &config)?;
+        wait_until("smsbox listens", || {
+            Ok(TcpStream::connect(ports.sending).is_ok())
+        })?;
+        Ok(Self {
+            bearerbox,
+            smsbox,
+            sending: ports.sending,
+            _home: home,
+        })
     }
-    let bearerbox = start("bearerbox", &config)?;
-    wait_until("bearerbox is connected to the SMSC", || {
-        let status = get(ports.admin, "/status.txt?password=bench")?;
-        Ok(status.contains("(online"))
-    })?;
-    let smsbox = start("smsbox", &config)?;
-    wait_until("smsbox listens", || {
-        Ok(TcpStream::connect(ports.sending).is_ok())
-    })?;
-    let request = |url: &str| {
-        let url = url.replace(':', "%3A").replace('/', "%2F");
+}
+
+impl RunningGateway for Kannel {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![self.sending]
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        [&self.bearerbox, &self.smsbox]
+            .map(|process| process.0.id())
+            .to_vec()
+    }
+
+    fn request(&self, addr: SocketAddr, callback_url: &str) -> Vec<u8> {
+        let url = callback_url.replace(':', "%3A").replace('/', "%2F");
         let path = format!(
             "/cgi-bin/sendsms?username=bench&password=bench&from=Switchboard&to=%2B37120000001\
              &text=Your+code+is+123456.+It+is+valid+for+10+minutes.&dlr-mask=3&dlr-url={url}"
         );
-        http::encode(ports.sending, "GET", &path, &[], b"")
-    };
-    flow::run(options, options.warm_up, ports.sending, request)?;
-    let flow = flow::run(options, options.measured, ports.sending, request)?;
-    let peak = |running: &Running| memory::of_process(running.0.id());
-    Ok(Row {
-        gateway,
-        flow,
-        peak_kib: peak(&bearerbox)?.peak_kib + peak(&smsbox)?.peak_kib,
-    })
+        http::encode(addr, "GET", &path, &[], b"")
+    }
 }
 
 /// The configuration of its user guide, without logs and with the same window as Switchboard.
-fn configuration(
-    options: &Options,
-    ports: &Ports,
-    smsc: SocketAddr,
-    spool: Option<&Path>,
-) -> String {
+fn configuration(window: u64, ports: &Ports, smsc: SocketAddr, spool: Option<&Path>) -> String {
     let store = spool.map_or_else(String::new, |home| {
         let folder = home.join("spool");
         format!(
@@ -89,7 +101,6 @@ fn configuration(
             folder.display()
         )
     });
-    let Options { window, .. } = options;
     let (admin, boxes, sending) = (ports.admin.port(), ports.boxes.port(), ports.sending.port());
     let (host, port) = (smsc.ip(), smsc.port());
     format!(

@@ -1,32 +1,70 @@
 //! This service with an SMSC as its only carrier.
 
-use super::{Gateway, Options, Row, flow};
-use crate::{measure, memory};
-use anyhow::Result;
+use super::RunningGateway;
+use crate::measure;
+use anyhow::{Context, Result};
 use std::net::SocketAddr;
+use std::path::Path;
 use testkit::{Backend, Server};
 
-pub(super) fn run(options: &Options, smsc: SocketAddr) -> Result<Row> {
-    let window = options.window;
-    let config = format!(
+const DATABASE_VARIABLE: &str = "SWITCHBOARD_DATABASE__URL";
+
+/// The nodes of one installation.
+pub(crate) struct Nodes {
+    nodes: Vec<Server>,
+    token: String,
+}
+
+impl Nodes {
+    /// Starts nodes on a new database. `config` is their configuration file.
+    pub(crate) fn start(
+        binary: &Path,
+        backend: Backend,
+        count: usize,
+        config: &str,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        let builder = |backend| {
+            let builder = Server::builder(binary, backend).config(config);
+            let arguments = arguments.iter();
+            arguments.fold(builder, |builder, argument| builder.arg(*argument))
+        };
+        let first = builder(backend).try_start()?;
+        let token = measure::create_account(&first)?;
+        let url = first.database_url().map(str::to_owned);
+        let mut nodes = vec![first];
+        while nodes.len() < count {
+            let url = url.as_deref().context("SQLite has one node")?;
+            // The database of the first node, so none of its own.
+            let node = builder(Backend::Sqlite).env(DATABASE_VARIABLE, url);
+            nodes.push(node.try_start()?);
+        }
+        Ok(Self { nodes, token })
+    }
+
+    pub(crate) fn first(&self) -> &Server {
+        &self.nodes[0]
+    }
+}
+
+impl RunningGateway for Nodes {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(Server::addr).collect()
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.nodes.iter().map(Server::pid).collect()
+    }
+
+    fn request(&self, addr: SocketAddr, callback_url: &str) -> Vec<u8> {
+        measure::request(addr, &self.token, &measure::message(callback_url))
+    }
+}
+
+/// The configuration file with an SMSC as the only carrier.
+pub(crate) fn config(smsc: SocketAddr, window: u64) -> String {
+    format!(
         "[[carrier]]\nname = 'smsc'\nkind = 'smpp'\naddress = '{smsc}'\nsystem_id = 'bench'\npassword = 'bench'\n\
          window = {window}\n"
-    );
-    let server = Server::builder(&options.switchboard, Backend::Sqlite)
-        .config(config)
-        .try_start()?;
-    let token = measure::create_account(&server)?;
-    let request = |url: &str| {
-        let body = format!(
-            r#"{{"to":"+37120000001","from":"Switchboard","message":"Your code is 123456. It is valid for 10 minutes.","dlrUrl":"{url}"}}"#
-        );
-        measure::request(server.addr(), &token, &body)
-    };
-    flow::run(options, options.warm_up, server.addr(), request)?;
-    let flow = flow::run(options, options.measured, server.addr(), request)?;
-    Ok(Row {
-        gateway: Gateway::Switchboard,
-        flow,
-        peak_kib: memory::of_process(server.pid())?.peak_kib,
-    })
+    )
 }

@@ -1,0 +1,222 @@
+//! One turn: a new server, a warm-up, and the measured messages.
+
+use super::database_work::{DatabaseWork, Position, Postgres, Statement};
+use super::{Options, Path, Subject};
+use crate::gateways::flow::{self, FlowSettings};
+use crate::gateways::kannel::Kannel;
+use crate::gateways::switchboard::{self, Nodes};
+use crate::gateways::{CONNECTIONS, RunningGateway, start_smsc};
+use crate::processor_time::{self, ProcessorTime};
+use crate::{measure, memory};
+use anyhow::{Context, Result};
+use std::env;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+use testkit::Process;
+use testkit::load::{Report, RunLimit};
+
+const WINDOW: u64 = 500;
+const OUTSTANDING: usize = 5_000;
+const SMSC_DELAY_MS: u64 = 50;
+/// A turn ends when its processes take less than [`QUIET_LIMIT`] in this time, or after [`MAX_WAITS`] of them.
+const QUIET_TIME: Duration = Duration::from_millis(200);
+const QUIET_LIMIT: Duration = Duration::from_millis(20);
+const MAX_WAITS: u32 = 25;
+
+/// The result of a turn.
+pub(super) struct Turn {
+    pub(super) messages: u64,
+    /// Of all nodes.
+    pub(super) nodes: ProcessorTime,
+    pub(super) database: ProcessorTime,
+    /// The load generator and the receiver of callbacks.
+    pub(super) benchmark: ProcessorTime,
+    /// Messages a second: accepted ones, or those that were called back.
+    pub(super) rate: u64,
+    /// Of a request.
+    pub(super) p99: Duration,
+    /// Requests that were not answered 200, and messages without a callback.
+    pub(super) failures: u64,
+    pub(super) peak_kib: u64,
+    pub(super) work: Option<DatabaseWork>,
+    pub(super) statements: Vec<Statement>,
+}
+
+/// What a turn measures besides the processor time.
+struct Load {
+    rate: u64,
+    p99: Duration,
+    failures: u64,
+}
+
+pub(super) fn run(options: &Options, path: Path, subject: Subject) -> Result<Turn> {
+    let smsc = match path {
+        Path::Accept => None,
+        Path::Whole => Some(start_smsc(&options.switchboard, SMSC_DELAY_MS)?),
+    };
+    let smsc = smsc.as_ref().map(Process::addr);
+    match subject {
+        Subject::Bare => run_on(options, path, &Bare::start()?, None),
+        Subject::Kannel => {
+            let smsc = smsc.context("Kannel does not store messages for later")?;
+            run_on(options, path, &Kannel::start(smsc, WINDOW, false)?, None)
+        }
+        Subject::Service {
+            build,
+            backend,
+            nodes,
+        } => {
+            let config = smsc.map_or_else(String::new, |smsc| switchboard::config(smsc, WINDOW));
+            let arguments: &[&str] = match path {
+                Path::Accept => &["--roles", "api"],
+                Path::Whole => &[],
+            };
+            let nodes = Nodes::start(options.binary(build)?, backend, nodes, &config, arguments)?;
+            let postgres = nodes.first().database().map(Postgres::new).transpose()?;
+            run_on(options, path, &nodes, postgres.as_ref())
+        }
+    }
+}
+
+fn run_on(
+    options: &Options,
+    path: Path,
+    gateway: &dyn RunningGateway,
+    postgres: Option<&Postgres<'_>>,
+) -> Result<Turn> {
+    let meter = Meter { gateway, postgres };
+    send(path, gateway, options.messages / 10)?;
+    meter.wait_until_quiet()?;
+    let position = postgres.map(Postgres::position).transpose()?;
+    let before = meter.read()?;
+    let load = send(path, gateway, options.messages)?;
+    meter.wait_until_quiet()?;
+    let after = meter.read()?;
+    let memory = gateway.pids().into_iter().map(memory::of_process);
+    Ok(Turn {
+        messages: options.messages,
+        nodes: after.nodes - before.nodes,
+        database: after.database - before.database,
+        benchmark: after.benchmark - before.benchmark,
+        rate: load.rate,
+        p99: load.p99,
+        failures: load.failures,
+        peak_kib: memory
+            .map(|memory| Ok(memory?.peak_kib))
+            .sum::<Result<u64>>()?,
+        work: work_since(postgres, position.as_ref())?,
+        statements: match postgres {
+            Some(postgres) if options.statements => postgres.statements()?,
+            _ => Vec::new(),
+        },
+    })
+}
+
+fn work_since(
+    postgres: Option<&Postgres<'_>>,
+    position: Option<&Position>,
+) -> Result<Option<DatabaseWork>> {
+    let started = postgres.zip(position);
+    started
+        .map(|(postgres, position)| postgres.work_since(position))
+        .transpose()
+}
+
+fn send(path: Path, gateway: &dyn RunningGateway, messages: u64) -> Result<Load> {
+    let limit = RunLimit::Count(messages);
+    match path {
+        Path::Accept => {
+            let reports = flow::send(gateway, limit, measure::UNANSWERED_URL, None);
+            let connections = CONNECTIONS / reports.len();
+            let unclean = reports
+                .iter()
+                .filter(|report| !report.is_clean(connections));
+            Ok(Load {
+                rate: reports.iter().map(Report::rate).sum(),
+                p99: flow::p99(&reports),
+                failures: unclean
+                    .map(|report| (report.wrong + report.failed_connections).max(1))
+                    .sum(),
+            })
+        }
+        Path::Whole => {
+            let settings = FlowSettings {
+                limit,
+                outstanding: OUTSTANDING,
+            };
+            let flow = flow::run(gateway, settings)?;
+            Ok(Load {
+                rate: flow.rate(),
+                p99: flow.p99,
+                failures: flow.refused + flow.missing(),
+            })
+        }
+    }
+}
+
+/// Reads the processor time of everything that takes part in a turn.
+struct Meter<'a> {
+    gateway: &'a dyn RunningGateway,
+    postgres: Option<&'a Postgres<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct Reading {
+    nodes: ProcessorTime,
+    database: ProcessorTime,
+    benchmark: ProcessorTime,
+}
+
+impl Meter<'_> {
+    fn read(&self) -> Result<Reading> {
+        let pids = self.gateway.pids().into_iter();
+        let database = self.postgres.map(Postgres::processor_time);
+        Ok(Reading {
+            nodes: pids.map(processor_time::of_process).sum::<Result<_>>()?,
+            database: database.transpose()?.unwrap_or_default(),
+            benchmark: processor_time::of_process(std::process::id())?,
+        })
+    }
+
+    /// Waits for work that goes on after the last answer, such as storing the result of the last callbacks.
+    fn wait_until_quiet(&self) -> Result<()> {
+        let mut before = self.read()?;
+        for _ in 0..MAX_WAITS {
+            thread::sleep(QUIET_TIME);
+            let now = self.read()?;
+            let spent = (now.nodes - before.nodes) + (now.database - before.database);
+            if spent.total() < QUIET_LIMIT {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+}
+
+/// A handler that parses the request and answers.
+struct Bare(Process);
+
+impl Bare {
+    fn start() -> Result<Self> {
+        let mut command = Command::new(env::current_exe()?);
+        command.arg("bare");
+        Ok(Self(Process::start(command)?))
+    }
+}
+
+impl RunningGateway for Bare {
+    fn addresses(&self) -> Vec<SocketAddr> {
+        vec![self.0.addr()]
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        vec![self.0.pid()]
+    }
+
+    fn request(&self, addr: SocketAddr, callback_url: &str) -> Vec<u8> {
+        measure::request(addr, "none", &measure::message(callback_url))
+    }
+}
