@@ -6,7 +6,9 @@ use testkit::TestDatabase;
 
 const EXTENSIONS: &str = "CREATE EXTENSION pg_stat_statements; CREATE EXTENSION pg_walinspect";
 const SERVER_PID: &str = r"SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)";
-const POSITION: &str =
+/// Forgets earlier statements.
+const START: &str = "SELECT pg_current_wal_flush_lsn(), pg_stat_statements_reset()";
+const END: &str =
     "SELECT pg_current_wal_flush_lsn(), coalesce(sum(calls), 0) FROM pg_stat_statements
     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())";
 /// The types of records are named as in `pg_get_wal_stats`. `+INIT` marks the first record on a new page.
@@ -43,7 +45,7 @@ pub(super) struct DatabaseWork {
     pub(super) page_bytes: u64,
 }
 
-/// A statement, and what it took from the start of the server to the end of the turn.
+/// A statement, and what it took in a turn.
 pub(super) struct Statement {
     pub(super) calls: u64,
     pub(super) rows: u64,
@@ -57,11 +59,8 @@ pub(super) struct Postgres<'a> {
     server_pid: u32,
 }
 
-/// A point in time.
-pub(super) struct Position {
-    wal: String,
-    statements: u64,
-}
+/// A position in the write-ahead log.
+pub(super) struct Position(String);
 
 impl<'a> Postgres<'a> {
     pub(super) fn new(database: &'a TestDatabase) -> Result<Self> {
@@ -80,25 +79,22 @@ impl<'a> Postgres<'a> {
         processor_time::of_process_and_children(self.server_pid)
     }
 
-    pub(super) fn position(&self) -> Result<Position> {
-        let row = row(self.database, POSITION)?;
-        Ok(Position {
-            wal: row[0].clone(),
-            statements: row[1].parse()?,
-        })
+    /// Starts to count.
+    pub(super) fn start(&self) -> Result<Position> {
+        Ok(Position(row(self.database, START)?.swap_remove(0)))
     }
 
-    /// The work since an earlier position.
-    pub(super) fn work_since(&self, earlier: &Position) -> Result<DatabaseWork> {
-        let now = self.position()?;
-        let sql = WAL.replace("{from}", &earlier.wal);
-        let row = row(self.database, &sql.replace("{to}", &now.wal))?;
+    /// The work since the start.
+    pub(super) fn work_since(&self, start: &Position) -> Result<DatabaseWork> {
+        let end = row(self.database, END)?;
+        let sql = WAL.replace("{from}", &start.0);
+        let row = row(self.database, &sql.replace("{to}", &end[0]))?;
         let counts: Vec<u64> = row
             .iter()
             .map(|count| count.parse())
             .collect::<Result<_, _>>()?;
         Ok(DatabaseWork {
-            statements: now.statements - earlier.statements,
+            statements: end[1].parse()?,
             commits: counts[0],
             inserted: counts[1],
             hot_updated: counts[2],

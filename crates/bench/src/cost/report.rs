@@ -156,12 +156,11 @@ fn write_statements(text: &mut String, series: &Series) -> Result {
     };
     writeln!(
         text,
-        "\nStatements, {:?}, in the last turn with its warm-up:\n\n| calls | rows | µs a message | statement |\n|--:|--:|--:|---|",
+        "\nStatements, {:?}, in the last turn:\n\n| calls | rows | µs a message | statement |\n|--:|--:|--:|---|",
         series.path
     )?;
-    let messages = turn.messages + turn.messages / 10;
     for statement in &turn.statements {
-        let time = decimal(statement.microseconds, messages);
+        let time = decimal(statement.microseconds, turn.messages);
         let text_start: String = statement.text.chars().take(160).collect();
         let shown = text_start.replace('|', "\\|");
         writeln!(

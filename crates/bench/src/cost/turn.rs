@@ -89,7 +89,7 @@ fn run_on(
     let meter = Meter { gateway, postgres };
     send(path, gateway, options.messages / 10)?;
     meter.wait_until_quiet()?;
-    let position = postgres.map(Postgres::position).transpose()?;
+    let position = postgres.map(Postgres::start).transpose()?;
     let before = meter.read()?;
     let load = send(path, gateway, options.messages)?;
     meter.wait_until_quiet()?;
