@@ -18,12 +18,12 @@ use crate::TEST_TIMEOUT;
 use crate::http;
 use crate::postgres_server::{newest_binaries, owner, send_signal};
 use crate::temp_dir::{TempDir, temp_dir};
-use member::{Member, MemberSettings, Repair, basic_authorization};
+use member::{Member, MemberSettings, basic_authorization};
 
 const MEMBERS: usize = 3;
 const POLL: Duration = Duration::from_millis(200);
-/// Members usually recover by themselves within this time. After it, one repair is made at a time, at this interval.
-const REPAIR_INTERVAL: Duration = Duration::from_mins(1);
+/// Members usually recover by themselves within this time.
+const REPAIR_AFTER: Duration = Duration::from_mins(1);
 
 /// The running members and their etcd. They are stopped on drop.
 #[derive(Debug)]
@@ -118,58 +118,32 @@ impl Patroni {
         })
     }
 
-    /// Waits until [`Self::is_in_sync`]. A member that cannot recover by itself is repaired as an operator would do it:
-    /// once in each way, because a repair takes its time.
+    /// Waits until [`Self::is_in_sync`]. A member that cannot finish its recovery copies the leader's data again, as an
+    /// operator would do it: once, because that takes its time.
     pub fn wait_until_in_sync(&mut self) -> Result<()> {
-        let until = Instant::now() + TEST_TIMEOUT;
-        let mut last_repair = Instant::now();
-        let mut repaired = Vec::new();
+        let start = Instant::now();
+        let mut is_repaired = false;
         while !self.is_in_sync() {
-            if last_repair.elapsed() > REPAIR_INTERVAL
-                && let Some((index, repair)) = self.needed_repair(&repaired)
+            if !is_repaired
+                && start.elapsed() > REPAIR_AFTER
+                && let Some(index) = self.members.iter().position(Member::waits_for_wal)
             {
-                match repair {
-                    Repair::RestartPatroni => self.restart_patroni(index)?,
-                    Repair::ResetSynchronousMode => self.reset_synchronous_mode(index)?,
-                    Repair::Reinitialize => self.reinitialize(index)?,
-                }
-                repaired.push(repair);
-                last_repair = Instant::now();
+                self.reinitialize(index)?;
+                is_repaired = true;
             }
             for member in &mut self.members {
                 member.check_running()?;
             }
-            if Instant::now() > until {
-                let logs: Vec<String> = self.members.iter().map(Member::log_tail).collect();
+            if start.elapsed() > TEST_TIMEOUT {
                 bail!(
                     "the members are not in sync: {:?}\n{}",
                     self.roles(),
-                    logs.join("\n")
+                    self.logs()
                 );
             }
             thread::sleep(POLL);
         }
         Ok(())
-    }
-
-    /// The first member that needs a repair that was not tried yet.
-    fn needed_repair(&self, repaired: &[Repair]) -> Option<(usize, Repair)> {
-        let mut members = self.members.iter().enumerate();
-        members.find_map(|(index, member)| {
-            let mut repairs = member.possible_repairs().iter();
-            let repair = repairs.find(|repair| !repaired.contains(repair))?;
-            Some((index, *repair))
-        })
-    }
-
-    /// `PostgreSQL` keeps running.
-    fn restart_patroni(&mut self, index: usize) -> Result<()> {
-        let member = &mut self.members[index];
-        println!(
-            "{} appoints no synchronous standby; its Patroni is restarted",
-            member.name()
-        );
-        member.restart_patroni()
     }
 
     /// Replaces the member's data with a copy of the leader's, like `patronictl reinit`.
@@ -182,32 +156,10 @@ impl Patroni {
         self.call_api(index, "POST", "/reinitialize", &json!({"force": true}))
     }
 
-    /// Turns synchronous mode off and on, which removes a key in etcd that names a former leader.
-    fn reset_synchronous_mode(&self, index: usize) -> Result<()> {
-        let member = &self.members[index];
-        println!(
-            "{} still appoints no synchronous standby; synchronous mode is turned off and on",
-            member.name()
-        );
-        self.call_api(
-            index,
-            "PATCH",
-            "/config",
-            &json!({"synchronous_mode": false}),
-        )?;
-        let until = Instant::now() + REPAIR_INTERVAL;
-        while !member.has_disabled_synchronous_mode() {
-            if Instant::now() > until {
-                bail!("synchronous mode stays on: {}", member.log_tail());
-            }
-            thread::sleep(POLL);
-        }
-        self.call_api(
-            index,
-            "PATCH",
-            "/config",
-            &json!({"synchronous_mode": true}),
-        )
+    /// The logs of all members.
+    pub fn logs(&self) -> String {
+        let logs: Vec<String> = self.members.iter().map(Member::log).collect();
+        logs.join("\n")
     }
 
     /// Sends SIGKILL to Patroni and `PostgreSQL` of a member, as if its machine had failed.
@@ -285,6 +237,7 @@ fn start_etcd(folder: &Path, port: u16, peer_port: u16) -> Result<Child> {
         format!("http://127.0.0.1:{peer_port}"),
     );
     let child = Command::new(find("etcd")?)
+        .arg("--enable-v2=true")
         .arg("--data-dir")
         .arg(folder.join("etcd"))
         .args([

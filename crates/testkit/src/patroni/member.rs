@@ -23,13 +23,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 /// The number of log lines that are shown when something fails.
 const LOG_LINES: usize = 40;
 const POLL: Duration = Duration::from_millis(20);
-/// A leader that repeats this line has an outdated copy of a key in etcd and never appoints a synchronous standby. This
-/// is a bug of Patroni before 3.1 that occurs when it did not get to run for a while.
-const OUTDATED_SYNC_KEY: &str = "Synchronous replication key updated by someone else";
-/// Patroni writes the line every five seconds.
-const OUTDATED_SYNC_KEY_LINES: usize = 6;
-/// The leader writes this once after synchronous mode was turned off.
-const SYNC_MODE_DISABLED: &str = "Disabled synchronous replication";
 /// A standby that was killed repeats this line when it waits for a part of the WAL that its leader does not send.
 const WAITS_FOR_WAL: &str = "Consistent recovery state has not been yet reached";
 const WAITS_FOR_WAL_LINES: usize = 4;
@@ -41,14 +34,6 @@ const ETCD: &str = "10.0.0.11:2379,10.0.0.12:2379,10.0.0.13:2379";
 const NETWORK: &str = "10.0.0.0/24";
 const DATA: &str = "/var/lib/postgresql/15/switchboard";
 const BINARIES: &str = "/usr/lib/postgresql/15/bin";
-
-/// What an operator does with a member that cannot recover by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repair {
-    RestartPatroni,
-    ResetSynchronousMode,
-    Reinitialize,
-}
 
 /// The name, folders and ports of a member.
 #[derive(Debug, Clone)]
@@ -149,36 +134,23 @@ impl Member {
         }
     }
 
-    /// The last lines of the log of Patroni and `PostgreSQL`.
-    pub(super) fn log_tail(&self) -> String {
+    /// The log of Patroni and `PostgreSQL`.
+    pub(super) fn log(&self) -> String {
+        let log = read(&self.settings.log());
+        format!("--- {} ---\n{log}", self.settings.name)
+    }
+
+    /// The last lines of the log.
+    fn log_tail(&self) -> String {
         let log = read(&self.settings.log());
         let lines: Vec<&str> = log.lines().collect();
         let newest = &lines[lines.len().saturating_sub(LOG_LINES)..];
         format!("--- {} ---\n{}", self.settings.name, newest.join("\n"))
     }
 
-    /// The repairs that help it, by its log. The second is for where the first did not.
-    pub(super) fn possible_repairs(&self) -> &'static [Repair] {
-        let log = self.log_tail();
-        if log.matches(OUTDATED_SYNC_KEY).count() >= OUTDATED_SYNC_KEY_LINES {
-            &[Repair::RestartPatroni, Repair::ResetSynchronousMode]
-        } else if log.matches(WAITS_FOR_WAL).count() >= WAITS_FOR_WAL_LINES {
-            &[Repair::Reinitialize]
-        } else {
-            &[]
-        }
-    }
-
-    /// Whether the leader has turned synchronous mode off recently.
-    pub(super) fn has_disabled_synchronous_mode(&self) -> bool {
-        self.log_tail().contains(SYNC_MODE_DISABLED)
-    }
-
-    /// Restarts Patroni; `PostgreSQL` keeps running.
-    pub(super) fn restart_patroni(&mut self) -> Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
-        self.restart()
+    /// Whether it cannot finish its recovery, by its log.
+    pub(super) fn waits_for_wal(&self) -> bool {
+        self.log_tail().matches(WAITS_FOR_WAL).count() >= WAITS_FOR_WAL_LINES
     }
 
     pub(super) fn restart(&mut self) -> Result<()> {

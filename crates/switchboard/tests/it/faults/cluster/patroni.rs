@@ -69,7 +69,11 @@ pub(super) fn disturbed(cycles: usize) -> ScenarioResult {
         count(&cluster, REGISTERED) == NODES
     });
     wait_until("the backlog is gone", || count(&cluster, OVERDUE) == 0);
-    ScenarioResult::Completed(cycles, cluster.finish(callers, ALLOW_UNKNOWN_COMMITS))
+    let verdict = cluster.finish(callers, ALLOW_UNKNOWN_COMMITS);
+    if !verdict.violations.is_empty() {
+        println!("{}", patroni.logs());
+    }
+    ScenarioResult::Completed(cycles, verdict)
 }
 
 impl PatroniFault {
