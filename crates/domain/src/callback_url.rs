@@ -1,5 +1,7 @@
 //! The URLs that callers give us for delivery reports and other callbacks.
 
+use std::net::Ipv4Addr;
+
 use url::Url;
 
 use crate::quoted::Quoted;
@@ -37,6 +39,9 @@ impl CallbackUrl {
                 reason: "it holds control characters".to_owned(),
             });
         }
+        if is_plain(value) {
+            return Ok(Self(value.to_owned()));
+        }
         let url = Url::parse(value).map_err(|error| CallbackUrlError::Malformed {
             value: value.to_owned(),
             reason: error.to_string(),
@@ -56,6 +61,37 @@ impl CallbackUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether a URL is certainly valid, by its form: most are, and the parser takes as long as the rest of a request's checks.
+fn is_plain(value: &str) -> bool {
+    let http = value.strip_prefix("http://");
+    let Some(rest) = http.or_else(|| value.strip_prefix("https://")) else {
+        return false;
+    };
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    let (host, port) = authority.split_once(':').unwrap_or((authority, "0"));
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    is_number
+        && port.parse::<u16>().is_ok()
+        && (host.parse::<Ipv4Addr>().is_ok() || is_plain_name(host))
+}
+
+/// Whether this is certainly a host name. Names in other scripts (`xn--`) and numbers, which may be addresses, need the
+/// parser.
+fn is_plain_name(host: &str) -> bool {
+    let is_plain_label = |label: &str| {
+        let is_plain_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty()
+            && label.len() <= 63
+            && label.bytes().all(is_plain_byte)
+            && !label.contains("--")
+    };
+    let last = host.rsplit('.').next().unwrap_or_default();
+    host.len() <= 253
+        && host.split('.').all(is_plain_label)
+        && last.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -98,7 +134,43 @@ mod tests {
         }
     }
 
+    #[test]
+    fn plain_urls_need_no_parser() {
+        for (value, expected) in [
+            ("https://hooks.example.com/dlr?id=1", true),
+            ("http://127.0.0.1:9000", true),
+            ("http://a-b.example:65535?x", true),
+            ("http://localhost/", true),
+            ("http://[::1]/", false),
+            ("http://xn--e1afmkfd.example/", false),
+            ("http://1.2.3/", false),
+            ("http://example.1/", false),
+            ("http://a..b/", false),
+            ("http://user@example.com/", false),
+            ("http://example.com:/", false),
+            ("http://example.com:65536/", false),
+            ("http://example.com:+1/", false),
+            ("HTTP://example.com/", false),
+            ("http:///example.com/", false),
+        ] {
+            assert_eq!(is_plain(value), expected, "{value}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn plain_urls_are_valid(
+            value in "https?://[a-z0-9.:@%_-]{1,16}(:[0-9]{0,6})?([/?#\\\\]\\PC{0,20})?"
+        ) {
+            if is_plain(&value) {
+                let url = Url::parse(&value).expect("valid");
+                prop_assert!(url.username().is_empty() && url.password().is_none());
+                let authority = value.split("//").nth(1).expect("a host");
+                let host = authority.split([':', '/', '?', '#', '\\']).next().expect("a host");
+                prop_assert_eq!(url.host_str(), Some(host));
+            }
+        }
+
         #[test]
         fn parsing_never_panics(value in "\\PC{0,60}|https?://\\PC{0,40}") {
             if let Ok(url) = CallbackUrl::parse(&value) {

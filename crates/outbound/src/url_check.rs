@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::ports::{ForbiddenUrl, UrlGuard};
-use domain::{AccountId, CallbackUrl};
+use domain::{AccountId, CallbackUrl, Origin};
 use permits::Permits;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
@@ -53,42 +53,48 @@ impl UrlCheck {
     /// An account whose lookups all hang waits for one of them, at most as long as a lookup may take; then the URL
     /// passes, like a name that is not resolved in time.
     pub async fn check_url(&self, asker: AccountId, url: &CallbackUrl) -> Verdict {
-        let Some(name) = name_of(url) else {
+        let origin = Origin::from_url(url);
+        if let Some(host) = origin.host() {
+            if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+                return self.guard.check_address(address);
+            }
+            if let Some(verdict) = self.remembered(host) {
+                return verdict;
+            }
+        }
+        if !is_name(url) {
             return self.guard.check_url(url);
-        };
-        if let Some(verdict) = self.remembered(&name) {
-            return verdict;
         }
         let deadline = Instant::now() + LOOKUP_TIMEOUT;
         let Ok(_permit) = timeout_at(deadline, self.lookups.acquire(&[asker])).await else {
             return self.guard.check_url(url);
         };
         let verdict = self.guard.check_resolved(url, &*self.resolver).await;
-        self.remember(name, verdict.clone());
+        if let Some(host) = origin.host() {
+            self.remember(host, verdict.clone());
+        }
         verdict
     }
 
-    fn remembered(&self, name: &str) -> Option<Verdict> {
+    fn remembered(&self, host: &str) -> Option<Verdict> {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, verdict) = names.get(name)?;
+        let (since, verdict) = names.get(host)?;
         (since.elapsed() < REMEMBERED).then(|| verdict.clone())
     }
 
-    fn remember(&self, name: String, verdict: Verdict) {
+    fn remember(&self, host: &str, verdict: Verdict) {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if names.len() >= MAX_REMEMBERED {
             names.clear();
         }
-        names.insert(name, (Instant::now(), verdict));
+        names.insert(host.to_owned(), (Instant::now(), verdict));
     }
 }
 
-/// The host, if it is a name.
-fn name_of(url: &CallbackUrl) -> Option<String> {
-    match Url::parse(url.as_str()).ok()?.host()? {
-        Host::Domain(name) => Some(name.to_owned()),
-        Host::Ipv4(_) | Host::Ipv6(_) => None,
-    }
+/// Whether the host is a name, not an address.
+fn is_name(url: &CallbackUrl) -> bool {
+    let url = Url::parse(url.as_str());
+    url.is_ok_and(|url| matches!(url.host(), Some(Host::Domain(_))))
 }
 
 #[async_trait]

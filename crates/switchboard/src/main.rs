@@ -32,6 +32,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     kill::arm();
+    // The allocator asks for huge pages, which stay in memory as long as any byte in them is used.
+    #[cfg(target_os = "linux")]
+    let _is_unsupported = rustix::thread::disable_transparent_huge_pages(true);
     let cli = cli::Cli::parse();
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,6 +24,17 @@ impl Origin {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name or address as it is written, without the port. `None` if only a parser can find it, as in `http:/host`.
+    pub fn host(&self) -> Option<&str> {
+        let http = self.0.strip_prefix("http://");
+        let authority = http.or_else(|| self.0.strip_prefix("https://"))?;
+        let host = match authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => authority,
+        };
+        (!host.is_empty()).then_some(host)
+    }
 }
 
 impl fmt::Display for Origin {
@@ -85,6 +96,23 @@ mod tests {
             ("http://a.example?x", "http://a.example"),
         ] {
             assert_eq!(origin(url).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn the_host_is_without_the_port() {
+        for (url, expected) in [
+            ("http://A.example/x:1", Some("a.example")),
+            ("https://a.example:8443?y", Some("a.example")),
+            ("http://[::1]/", Some("[::1]")),
+            ("http://[::1]:80/", Some("[::1]")),
+            ("http://@a.example/", Some("@a.example")),
+            ("http:/a.example/x", None),
+            ("http:///a.example/x", None),
+            ("http:/a.example://b.example/", None),
+            (" http://a.example/", None),
+        ] {
+            assert_eq!(origin(url).host(), expected, "{url}");
         }
     }
 
