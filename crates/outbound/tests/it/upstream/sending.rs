@@ -198,20 +198,23 @@ async fn a_repetition_that_conflicts_was_accepted_before() {
 
 #[tokio::test]
 async fn a_hanging_upstream_times_out() {
-    let limit = Duration::from_millis(200);
+    let limit = Duration::from_secs(1);
     let script = with_healthy_probes(|_| Reply::hang());
     let fixture = Fixture::with(script, |settings| settings.timeout = limit).await;
-    for attempt in 1..=3 {
+    let mut longest = Duration::ZERO;
+    for _ in 0..3 {
         let started = Instant::now();
         let submitted = fixture.submit(&queued(Channel::Sms)).await;
         assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
-        assert!(started.elapsed() >= limit, "attempt {attempt}");
+        longest = longest.max(started.elapsed());
     }
+    // Not each attempt: on a busy machine probes time out too, and an upstream that is down is not asked.
+    assert!(longest >= limit, "{longest:?}");
     assert_eq!(fixture.upstream.health(), Health::Down);
     let note = fixture.note();
     assert_eq!(
         note.as_deref(),
-        Some("the upstream did not answer within 200 ms")
+        Some("the upstream did not answer within 1 s")
     );
 }
 
@@ -227,6 +230,10 @@ async fn a_failing_upstream_is_not_used_until_it_is_back() {
         })
         .await
     };
+    wait_for("the end of the first check", || {
+        fixture.requests_to("/api/token") > 0
+    })
+    .await;
     assert_eq!(
         fixture.submit(&queued(Channel::Sms)).await,
         taken(&["10001"])
