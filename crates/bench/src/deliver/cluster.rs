@@ -2,6 +2,8 @@
 
 use super::message_tracker::{MessageTracker, Totals};
 use crate::accept::check_prerequisites;
+use crate::gateways::RunningGateway as _;
+use crate::gateways::switchboard::Nodes;
 use crate::measure;
 use crate::options::{default_binary, number};
 use crate::report::machine;
@@ -12,16 +14,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::Backend;
 use testkit::load::{self, InFlightLimit, Load, Report, Requests, RunLimit};
 use testkit::receiver::Receiver;
-use testkit::{Backend, Server};
 
 const MAX_NODES: usize = 3;
 /// The sum over all nodes.
 const CONNECTIONS: usize = 60;
 const OUTSTANDING: usize = 5_000;
-const DATABASE_VARIABLE: &str = "SWITCHBOARD_DATABASE__URL";
-const DELAY_VARIABLE: &str = "SWITCHBOARD_SIMULATOR__DELAY_MS";
 const DELAY_MS: &str = "50";
 /// How long messages are sent before a node is killed.
 const BEFORE_KILL: Duration = Duration::from_secs(3);
@@ -65,41 +65,16 @@ impl Options {
     }
 }
 
-/// Nodes on one database.
-struct Cluster {
-    nodes: Vec<Server>,
-    token: String,
-}
-
-impl Cluster {
-    fn start(options: &Options, count: usize, arguments: &[&str]) -> Result<Self> {
-        let node = |backend, url: Option<&str>| {
-            let mut builder = Server::builder(&options.switchboard, backend);
-            builder = builder.env(DELAY_VARIABLE, DELAY_MS);
-            if let Some(url) = url {
-                builder = builder.env(DATABASE_VARIABLE, url);
-            }
-            for argument in arguments {
-                builder = builder.arg(*argument);
-            }
-            builder.try_start()
-        };
-        let first = node(Backend::Postgres, None)?;
-        let token = measure::create_account(&first)?;
-        let url = first
-            .database_url()
-            .context("the first node has no database")?
-            .to_owned();
-        let mut nodes = vec![first];
-        while nodes.len() < count {
-            nodes.push(node(Backend::Sqlite, Some(&url))?);
-        }
-        Ok(Self { nodes, token })
-    }
-
-    fn addresses(&self) -> Vec<SocketAddr> {
-        self.nodes.iter().map(Server::addr).collect()
-    }
+/// Starts nodes on one database.
+fn start(options: &Options, count: usize, arguments: &[&str]) -> Result<Nodes> {
+    let config = format!("[simulator]\ndelay_ms = {DELAY_MS}\n");
+    Nodes::start(
+        &options.switchboard,
+        Backend::Postgres,
+        count,
+        &config,
+        arguments,
+    )
 }
 
 /// The result for a number of nodes.
@@ -135,11 +110,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn row(options: &Options, nodes: usize) -> Result<Row> {
     eprintln!("{nodes} nodes, {} s …", options.measured.as_secs());
-    let accepting = Cluster::start(options, nodes, &["--roles", "api"])?;
+    let accepting = start(options, nodes, &["--roles", "api"])?;
     let reports = accept(&accepting, options.measured);
     let accepted = reports.iter().map(Report::rate).sum();
     drop(accepting);
-    let whole = Cluster::start(options, nodes, &[])?;
+    let whole = start(options, nodes, &[])?;
     let warm_up = Flow::start();
     warm_up.send(&whole, &whole.addresses(), Duration::from_secs(2));
     warm_up.wait_for_callbacks();
@@ -167,7 +142,7 @@ fn rate(count: u64, time: Duration) -> u64 {
     u64::try_from(u128::from(count) * 1_000 / milliseconds).unwrap_or(u64::MAX)
 }
 
-fn accept(cluster: &Cluster, measured: Duration) -> Vec<Report> {
+fn accept(cluster: &Nodes, measured: Duration) -> Vec<Report> {
     let connections = CONNECTIONS / cluster.nodes.len();
     let load = |addr| Load {
         connections,
@@ -219,7 +194,7 @@ impl Flow {
     }
 
     /// Sends to these nodes for a time. Lost connections are ignored; the totals show lost messages.
-    fn send(&self, cluster: &Cluster, addresses: &[SocketAddr], time: Duration) {
+    fn send(&self, cluster: &Nodes, addresses: &[SocketAddr], time: Duration) {
         thread::scope(|scope| {
             for &addr in addresses {
                 let load = self.load(cluster, addr, CONNECTIONS / addresses.len(), time);
@@ -229,13 +204,7 @@ impl Flow {
         });
     }
 
-    fn load(
-        &self,
-        cluster: &Cluster,
-        addr: SocketAddr,
-        connections: usize,
-        time: Duration,
-    ) -> Load {
+    fn load(&self, cluster: &Nodes, addr: SocketAddr, connections: usize, time: Duration) -> Load {
         let request = measure::request(
             addr,
             &cluster.token,
@@ -265,7 +234,7 @@ impl Flow {
 
 /// Kills one of three nodes under load. The load on the others continues, so that they are busy.
 fn kill(options: &Options) -> Result<Kill> {
-    let mut cluster = Cluster::start(options, MAX_NODES, &[])?;
+    let mut cluster = start(options, MAX_NODES, &[])?;
     let addresses = cluster.addresses();
     let (others, victim_address) = (&addresses[..MAX_NODES - 1], addresses[MAX_NODES - 1]);
     let (other_flow, victim_flow) = (Flow::start(), Flow::start());

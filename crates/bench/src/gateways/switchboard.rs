@@ -11,8 +11,8 @@ const DATABASE_VARIABLE: &str = "SWITCHBOARD_DATABASE__URL";
 
 /// The nodes of one installation.
 pub(crate) struct Nodes {
-    nodes: Vec<Server>,
-    token: String,
+    pub(crate) nodes: Vec<Server>,
+    pub(crate) token: String,
 }
 
 impl Nodes {
@@ -35,7 +35,7 @@ impl Nodes {
         let mut nodes = vec![first];
         while nodes.len() < count {
             let url = url.as_deref().context("SQLite has one node")?;
-            // The database of the first node, so none of its own.
+            // It uses the first node's database, so the test kit creates none.
             let node = builder(Backend::Sqlite).env(DATABASE_VARIABLE, url);
             nodes.push(node.try_start()?);
         }
