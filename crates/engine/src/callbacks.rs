@@ -39,7 +39,9 @@ pub const MOST_TRIES: usize = 2_048;
 /// More attempts than can ever be in flight or waiting to be stored, so that only stopping waits for permits.
 const MAX_IN_FLIGHT: u32 = 1 << 20;
 /// Maximum number of results in one transaction.
-const BATCH: usize = 512;
+const BATCH: usize = 1024;
+/// Nobody waits for these writes. What is not written when a node dies is sent again.
+const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 /// How long to wait before storing a result again.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How long signing secrets are cached.
@@ -100,6 +102,11 @@ struct Permit {
 }
 
 impl Permit {
+    fn origin(&self) -> Option<Origin> {
+        let attempt = self.attempt.as_ref();
+        attempt.map(|attempt| attempt.origin.clone())
+    }
+
     /// Ends the attempt with its result. Returns callbacks that must go back to the database.
     fn finish(mut self, answer: Answer, now: Timestamp) -> Vec<Job> {
         let Some(attempt) = self.attempt.take() else {
@@ -134,6 +141,7 @@ impl Callbacks {
         let limits = Limits {
             queue: 2 * MAX_HELD,
             batch: BATCH,
+            interval: WRITE_INTERVAL,
         };
         let settle = Batcher::start(limits, {
             let store = store.clone();
@@ -176,17 +184,17 @@ impl Callbacks {
         })
     }
 
-    /// Queues the callbacks that a write created.
+    /// Takes the callbacks that a write created, and queues them.
     pub(crate) fn take<'a>(
         self: &Arc<Self>,
         by: NodeId,
         reservation: Option<Reservation>,
-        ended: impl Iterator<Item = &'a Ended>,
+        ended: impl Iterator<Item = &'a mut Ended>,
     ) {
         let Some(mut reservation) = reservation else {
             return;
         };
-        let created = ended.filter_map(|ended| ended.callback.clone());
+        let created = ended.filter_map(|ended| ended.callback.take());
         let refused = self.add_all(by, &mut reservation, Source::Due, created);
         self.requeue(refused);
     }
@@ -218,12 +226,7 @@ impl Callbacks {
     ) -> Vec<Job> {
         let mut refused = Vec::new();
         for callback in callbacks {
-            let origin = Origin::from_url(&callback.url);
-            let address = Address {
-                receiver: ReceiverId::new(callback.account, &origin),
-                account: callback.account,
-                origin,
-            };
+            let address = Address::new(callback.account, &callback.url);
             let job = Job {
                 receiver: address.receiver,
                 slot: reservation.slots.slot(),
@@ -277,17 +280,17 @@ impl Callbacks {
         permit: Permit,
         in_flight_permit: OwnedSemaphorePermit,
     ) {
-        let origin = Origin::from_url(&job.held.item.url);
+        let origin = permit.origin();
         if !self.node.owns(&job.held).await {
             // Another node has taken over.
             drop(permit);
-            self.start_attempts(Some(&origin));
+            self.start_attempts(origin.as_ref());
             return;
         }
         let delivery = self.deliver(&job.held.item).await;
         let paused = permit.finish(answer(&delivery), self.clock.now());
         self.requeue(paused);
-        self.start_attempts(Some(&origin));
+        self.start_attempts(origin.as_ref());
         self.store_result(self.result(&job.held, delivery)).await;
         drop((job, in_flight_permit));
     }

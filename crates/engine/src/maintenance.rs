@@ -126,8 +126,8 @@ async fn expire(
         store.expire_pooled(holder, STEP, is_held).await
     };
     match expired {
-        Ok(ended) => {
-            callbacks.take(holder, reservation, ended.iter());
+        Ok(mut ended) => {
+            callbacks.take(holder, reservation, ended.iter_mut());
             ended.len() >= STEP as usize
         }
         Err(error) => {
@@ -150,7 +150,7 @@ async fn compare_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<
             .match_stored_receipts(holder, STEP, reservation.is_some())
             .await
         {
-            Ok(ended) => callbacks.take(holder, reservation, ended.iter()),
+            Ok(mut ended) => callbacks.take(holder, reservation, ended.iter_mut()),
             Err(error) => {
                 tracing::warn!(%error, "early receipts cannot be compared with parts; trying again later");
                 callbacks.write_failed();

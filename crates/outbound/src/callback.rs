@@ -1,6 +1,5 @@
 //! Delivers callbacks over HTTP: one attempt and its result.
 
-use std::error::Error as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -9,16 +8,14 @@ use bytes::Bytes;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, Delivery};
 use domain::ports::CallbackSender;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use crate::dial::{ConnectionInfo, DialError, DialerOptions};
+use crate::dial::DialerOptions;
 use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, http_client, parse_uri, read_body,
+    AGENT, BodyEnd, ExchangeError, HttpClient, PendingResponse, RequestError, parse_uri,
 };
 use crate::signature::sign;
 
@@ -80,7 +77,6 @@ struct CallbackRequest<'a> {
 /// What is known about an attempt, even if it is cancelled.
 #[derive(Default)]
 struct Trace {
-    connection: Option<CaptureConnection>,
     address: Option<SocketAddr>,
     status: Option<StatusCode>,
     body: Vec<u8>,
@@ -89,7 +85,7 @@ struct Trace {
 impl CallbackClient {
     pub fn new(options: CallbackOptions) -> Self {
         Self {
-            http: http_client(options.dialer, MAX_IDLE_CONNECTIONS),
+            http: HttpClient::new(options.dialer, MAX_IDLE_CONNECTIONS),
             try_timeout: options.try_timeout,
         }
     }
@@ -114,7 +110,7 @@ impl CallbackClient {
                 at: now,
                 status: trace.status.map(|status| status.as_u16()),
                 elapsed_ms: u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX),
-                address: trace.address().map(|address| address.to_string()),
+                address: trace.address.map(|address| address.to_string()),
                 body: trace.body,
                 reason,
             },
@@ -127,15 +123,12 @@ impl CallbackClient {
         deadline: Instant,
         trace: &mut Trace,
     ) -> Result<(), Failure> {
-        let asked = timeout_at(deadline, self.ask(delivery, trace)).await;
+        let asked = timeout_at(deadline, self.ask(delivery, &mut trace.address)).await;
         let response = asked.unwrap_or(Err(Failure::NoAnswer(self.try_timeout)))?;
-        let status = response.status();
+        let status = response.head.status;
         trace.status = Some(status);
-        let reading = read_body(response.into_body(), MAX_BODY_BYTES, &mut trace.body);
+        let reading = response.read_body(MAX_BODY_BYTES, &mut trace.body);
         let end = timeout_at(deadline, reading).await.ok();
-        if end != Some(BodyEnd::Whole) {
-            trace.drop_connection();
-        }
         let success = Acknowledgement::for_kind(delivery.callback.kind);
         self.judge(success, status, end, &trace.body)
     }
@@ -146,37 +139,17 @@ impl CallbackClient {
     async fn ask(
         &self,
         delivery: &CallbackRequest<'_>,
-        trace: &mut Trace,
-    ) -> Result<Response<Incoming>, Failure> {
-        match self.ask_once(delivery.request()?, trace).await {
-            Err(Failure::Exchange(ExchangeError::Closed))
-                if trace.info().is_some_and(|d| d.has_responded()) =>
-            {
-                self.ask_once(delivery.request()?, trace).await
+        address: &mut Option<SocketAddr>,
+    ) -> Result<PendingResponse, Failure> {
+        match self.http.request(delivery.request()?, address).await {
+            Err(RequestError {
+                error: ExchangeError::Closed,
+                was_kept: true,
+            }) => {
+                let asked = self.http.request(delivery.request()?, address).await;
+                asked.map_err(|failed| failed.error.into())
             }
-            result => result,
-        }
-    }
-
-    async fn ask_once(
-        &self,
-        mut request: Request<Full<Bytes>>,
-        trace: &mut Trace,
-    ) -> Result<Response<Incoming>, Failure> {
-        trace.connection = Some(capture_connection(&mut request));
-        match self.http.request(request).await {
-            Ok(response) => {
-                if let Some(info) = response.extensions().get::<ConnectionInfo>() {
-                    info.record_response();
-                    trace.address = Some(info.address);
-                }
-                Ok(response)
-            }
-            Err(error) => {
-                let dialling = error.source().and_then(|e| e.downcast_ref::<DialError>());
-                trace.address = dialling.and_then(|e| e.address);
-                Err(ExchangeError::from_http(&error).into())
-            }
+            asked => asked.map_err(|failed| failed.error.into()),
         }
     }
 
@@ -200,29 +173,6 @@ impl CallbackClient {
             Some(BodyEnd::Cut) => Err(Failure::LongBody),
             Some(BodyEnd::Broken) => Err(Failure::BrokenBody),
             None => Err(Failure::EndlessBody(self.try_timeout)),
-        }
-    }
-}
-
-impl Trace {
-    fn info(&self) -> Option<ConnectionInfo> {
-        let mut extras = http::Extensions::new();
-        let connection = self.connection.as_ref()?.connection_metadata();
-        (*connection).as_ref()?.get_extras(&mut extras);
-        extras.remove()
-    }
-
-    fn address(&self) -> Option<SocketAddr> {
-        self.address
-            .or_else(|| self.info().map(|info| info.address))
-    }
-
-    /// Closes the connection after this response, if a part of the response is still unread.
-    fn drop_connection(&self) {
-        if let Some(connection) = &self.connection
-            && let Some(connected) = &*connection.connection_metadata()
-        {
-            connected.poison();
         }
     }
 }

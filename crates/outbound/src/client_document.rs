@@ -19,9 +19,7 @@ use permits::Permits;
 use tokio::time::timeout;
 
 use crate::dial::{DialProblem, DialerOptions};
-use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, parse_uri, read_body,
-};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, parse_uri};
 use crate::guard::Guard;
 
 /// How long a fetch may take, from the wait for a permit to the last byte.
@@ -75,7 +73,7 @@ impl DocumentFetch {
         Self {
             guard: options.dialer.guard.clone(),
             // A document is fetched once, so no connection is kept.
-            http: http_client(options.dialer, 0),
+            http: HttpClient::new(options.dialer, 0),
             fetch_timeout: options.fetch_timeout,
             slots: Permits::new(options.max_fetches, |_| MAX_OF_ADDRESS),
         }
@@ -86,16 +84,16 @@ impl DocumentFetch {
         self.guard
             .check_url(id.as_url())
             .map_err(|_| Problem::Forbidden)?;
-        let answer = self.http.request(request_for(id)?).await;
-        let response = answer.map_err(|error| explain(&ExchangeError::from_http(&error)))?;
-        if response.status() != StatusCode::OK {
-            return Err(Problem::Status(response.status()));
+        let answer = self.http.request(request_for(id)?, &mut None).await;
+        let response = answer.map_err(|failed| explain(&failed.error))?;
+        if response.head.status != StatusCode::OK {
+            return Err(Problem::Status(response.head.status));
         }
-        if !is_json(response.headers()) {
+        if !is_json(&response.head.headers) {
             return Err(Problem::NotJson);
         }
         let mut document = Vec::new();
-        match read_body(response.into_body(), MAX_DOCUMENT_BYTES, &mut document).await {
+        match response.read_body(MAX_DOCUMENT_BYTES, &mut document).await {
             BodyEnd::Whole => Ok(document),
             BodyEnd::Cut => Err(Problem::TooLarge),
             BodyEnd::Broken => Err(Problem::BrokenOff),

@@ -3,12 +3,9 @@
 //! The addresses of a name are checked and then connected to directly, without a second lookup. So a name that changes
 //! between the check and the connection (DNS rebinding) gains nothing.
 
-use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
@@ -17,7 +14,6 @@ use rustls::pki_types::ServerName;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tower_service::Service;
 
 use crate::guard::Guard;
 use crate::resolve::Resolve;
@@ -26,7 +22,7 @@ mod connection;
 mod problem;
 mod tls;
 
-pub use connection::{Connection, ConnectionInfo};
+pub use connection::Connection;
 pub use problem::{DialError, DialProblem};
 pub use tls::public_roots;
 
@@ -49,7 +45,7 @@ pub struct DialerOptions {
     pub tls: Arc<ClientConfig>,
 }
 
-/// Opens connections for the HTTP client.
+/// Opens connections.
 #[derive(Clone)]
 pub struct Dialer(Arc<DialerInner>);
 
@@ -200,19 +196,4 @@ impl DialerInner {
 fn server_name(host: &str) -> Result<ServerName<'static>, DialProblem> {
     let name = host.strip_suffix('.').unwrap_or(host).to_owned();
     ServerName::try_from(name).map_err(|_| DialProblem::NoHost)
-}
-
-impl Service<Uri> for Dialer {
-    type Response = Connection;
-    type Error = DialError;
-    type Future = Pin<Box<dyn Future<Output = Result<Connection, DialError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let dialer = self.clone();
-        Box::pin(async move { dialer.dial(&uri).await })
-    }
 }

@@ -1,43 +1,186 @@
 //! Shared parts of all HTTP requests: the client with our own dialer, URLs, response bodies and errors.
 
+mod connections;
+
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use domain::CallbackUrl;
-use http::Uri;
+use http::header::{HOST, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Request, Uri, response};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper::body::{Body as _, Incoming};
 use url::Url;
 
-use crate::dial::{DialError, DialProblem, Dialer, DialerOptions};
-
-/// How long an idle connection is kept. Many servers close after five seconds, and closing first avoids a race.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// The maximum size of a response head.
-const MAX_HEAD_BYTES: usize = 16 * 1024;
+use crate::dial::{DialProblem, Dialer, DialerOptions};
+use connections::{HostKey, KeptConnections, OpenConnection};
 
 /// The `User-Agent`.
 pub(crate) const AGENT: &str = concat!("Switchboard/", env!("CARGO_PKG_VERSION"));
 
-/// Sends requests over connections that our dialer opens. No redirects, proxies, cookies or content encodings.
-pub(crate) type HttpClient = Client<Dialer, Full<Bytes>>;
+/// Sends requests over connections that our dialer opens, and keeps them open for the next request. No redirects,
+/// proxies, cookies or content encodings.
+///
+/// The task that sends a request also drives its connection: no other task has to be woken for it.
+#[derive(Clone)]
+pub(crate) struct HttpClient {
+    dialer: Dialer,
+    kept: Arc<KeptConnections>,
+}
 
-/// A client that keeps this many idle connections per host. With 0, each request has its own connection.
-pub(crate) fn http_client(dialer: DialerOptions, max_idle_per_host: usize) -> HttpClient {
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_max_idle_per_host(max_idle_per_host)
-        .http1_max_buf_size(MAX_HEAD_BYTES)
-        // Requests are short, so head and body are sent together.
-        .http1_writev(false)
-        .build(Dialer::new(dialer))
+/// A response whose body is not read yet. Dropping it closes the connection.
+pub(crate) struct PendingResponse {
+    pub(crate) head: response::Parts,
+    body: Incoming,
+    connection: OpenConnection,
+    host: HostKey,
+    kept: Arc<KeptConnections>,
+}
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(crate) struct RequestError {
+    pub(crate) error: ExchangeError,
+    /// The connection had been kept open, so the other side may have closed it before it got the request.
+    pub(crate) was_kept: bool,
+}
+
+impl From<RequestError> for ExchangeError {
+    fn from(failed: RequestError) -> Self {
+        failed.error
+    }
+}
+
+impl HttpClient {
+    /// A client that keeps this many idle connections per host. With 0, each request has its own connection.
+    pub(crate) fn new(dialer: DialerOptions, max_idle_per_host: usize) -> Self {
+        Self {
+            dialer: Dialer::new(dialer),
+            kept: KeptConnections::new(max_idle_per_host),
+        }
+    }
+
+    /// Sends a request with a whole URI. `address` is set as soon as it is known, so that it is known even if the
+    /// request is cancelled.
+    pub(crate) async fn request(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        address: &mut Option<SocketAddr>,
+    ) -> Result<PendingResponse, RequestError> {
+        let uri = std::mem::take(request.uri_mut());
+        let host = prepare(&mut request, &uri).ok_or(RequestError::new(ExchangeError::Url))?;
+        while let Some(mut connection) = self.kept.take(&host) {
+            *address = Some(connection.address());
+            match connection.send(request).await {
+                Ok(response) => return Ok(self.pending(response, connection, host)),
+                // It was closed before the request was sent.
+                Err((_, Some(unsent))) => request = unsent,
+                Err((error, None)) => {
+                    return Err(RequestError {
+                        error: ExchangeError::from_error(&error),
+                        was_kept: true,
+                    });
+                }
+            }
+        }
+        let mut connection = self.open(&uri, address).await.map_err(RequestError::new)?;
+        match connection.send(request).await {
+            Ok(response) => Ok(self.pending(response, connection, host)),
+            Err((error, _)) => Err(RequestError::new(ExchangeError::from_error(&error))),
+        }
+    }
+
+    async fn open(
+        &self,
+        uri: &Uri,
+        address: &mut Option<SocketAddr>,
+    ) -> Result<OpenConnection, ExchangeError> {
+        let dialled = self.dialer.dial(uri).await;
+        let connection = dialled.map_err(|error| {
+            *address = error.address;
+            ExchangeError::Dial(error.problem)
+        })?;
+        *address = Some(connection.address());
+        let opened = OpenConnection::new(connection).await;
+        opened.map_err(|error| ExchangeError::from_error(&error))
+    }
+
+    fn pending(
+        &self,
+        response: http::Response<Incoming>,
+        connection: OpenConnection,
+        host: HostKey,
+    ) -> PendingResponse {
+        let (head, body) = response.into_parts();
+        PendingResponse {
+            head,
+            body,
+            connection,
+            host,
+            kept: self.kept.clone(),
+        }
+    }
+}
+
+impl RequestError {
+    fn new(error: ExchangeError) -> Self {
+        Self {
+            error,
+            was_kept: false,
+        }
+    }
+}
+
+impl PendingResponse {
+    /// The length of the body, if the head says it; otherwise 0.
+    pub(crate) fn announced_length(&self) -> u64 {
+        self.body.size_hint().lower()
+    }
+
+    /// Reads the body until it ends or exceeds `max_bytes`. After a whole body, the connection is kept.
+    pub(crate) async fn read_body(mut self, max_bytes: usize, read: &mut Vec<u8>) -> BodyEnd {
+        let body = &mut self.body;
+        let reading = async {
+            while let Some(frame) = body.frame().await {
+                let Ok(frame) = frame else {
+                    return BodyEnd::Broken;
+                };
+                let Some(data) = frame.data_ref() else {
+                    continue;
+                };
+                let room = max_bytes - read.len();
+                read.extend_from_slice(&data[..data.len().min(room)]);
+                if data.len() > room {
+                    return BodyEnd::Cut;
+                }
+            }
+            BodyEnd::Whole
+        };
+        let end = self.connection.drive(reading).await;
+        if end == BodyEnd::Whole && self.connection.is_ready().await {
+            self.kept.put(self.host, self.connection);
+        }
+        end
+    }
+}
+
+/// Gives the request the form that goes over the wire, and returns the host that it goes to.
+fn prepare(request: &mut Request<Full<Bytes>>, uri: &Uri) -> Option<HostKey> {
+    let key = HostKey::from_uri(uri)?;
+    let host = match uri.port() {
+        Some(port) => HeaderValue::try_from(format!("{}:{port}", uri.host()?)),
+        None => HeaderValue::from_str(uri.host()?),
+    };
+    request.headers_mut().insert(HOST, host.ok()?);
+    let path = uri.path_and_query().cloned();
+    *request.uri_mut() = path.unwrap_or(PathAndQuery::from_static("/")).into();
+    Some(key)
 }
 
 /// The URL as the URL standard parses it, so that the host that was checked is the one connected to. Only that parser
@@ -58,24 +201,6 @@ pub(crate) enum BodyEnd {
     Broken,
 }
 
-/// Reads a body until it ends or exceeds `max_bytes`.
-pub(crate) async fn read_body(mut body: Incoming, max_bytes: usize, kept: &mut Vec<u8>) -> BodyEnd {
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else {
-            return BodyEnd::Broken;
-        };
-        let Some(data) = frame.data_ref() else {
-            continue;
-        };
-        let room = max_bytes - kept.len();
-        kept.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() > room {
-            return BodyEnd::Cut;
-        }
-    }
-    BodyEnd::Whole
-}
-
 /// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExchangeError {
@@ -94,12 +219,10 @@ pub(crate) enum ExchangeError {
 }
 
 impl ExchangeError {
-    /// Simplifies an error of the HTTP client.
-    pub(crate) fn from_http(error: &hyper_util::client::legacy::Error) -> Self {
-        let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
-        if let Some(dial) = causes().find_map(|cause| cause.downcast_ref::<DialError>()) {
-            return Self::Dial(dial.problem.clone());
-        }
+    /// Simplifies an error of a connection.
+    fn from_error(error: &hyper::Error) -> Self {
+        let error: &(dyn Error + 'static) = error;
+        let causes = || std::iter::successors(Some(error), |cause| (*cause).source());
         if causes().any(is_closed) {
             return Self::Closed;
         }

@@ -11,17 +11,14 @@ use bytes::Bytes;
 use domain::ports::{ImageGuard, UnusableImage};
 use domain::{AccountId, ImageUrl};
 use http::header::{ACCEPT, CONNECTION, HeaderValue, USER_AGENT};
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
 use permits::{Permit, Permits};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::dial::{DialProblem, DialerOptions};
-use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, http_client, parse_uri, read_body,
-};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, PendingResponse, parse_uri};
 use crate::guard::Guard;
 
 mod cache;
@@ -80,7 +77,7 @@ impl ImageCheck {
         Self {
             guard: options.dialer.guard.clone(),
             // An image is fetched once, so no connection is kept.
-            http: http_client(options.dialer, 0),
+            http: HttpClient::new(options.dialer, 0),
             check_timeout: options.check_timeout,
             permits: Permits::new(options.max_fetches, |_| MAX_OF_ACCOUNT),
             fetches: SharedFetches::default(),
@@ -147,15 +144,15 @@ impl ImageCheck {
         let asked = timeout_at(deadline, self.ask(url)).await;
         let response = asked.unwrap_or(Err(Problem::NoAnswer(self.check_timeout)))?;
         check_head(&response)?;
-        let reading = read_image(response.into_body());
+        let reading = read_image(response);
         let read = timeout_at(deadline, reading).await;
         let bytes = read.unwrap_or(Err(Problem::Endless(self.check_timeout)))?;
         detect_kind(&bytes).map_err(Problem::Content)
     }
 
-    async fn ask(&self, url: &ImageUrl) -> Result<Response<Incoming>, Problem> {
-        let answer = self.http.request(request_for(url)?).await;
-        answer.map_err(|error| self.explain(url, ExchangeError::from_http(&error)))
+    async fn ask(&self, url: &ImageUrl) -> Result<PendingResponse, Problem> {
+        let answer = self.http.request(request_for(url)?, &mut None).await;
+        answer.map_err(|failed| self.explain(url, failed.error))
     }
 
     /// A forbidden name is refused with the guard's text, which does not show the address.
@@ -188,21 +185,20 @@ fn request_for(url: &ImageUrl) -> Result<Request<Full<Bytes>>, Problem> {
 }
 
 /// Checks what the response head shows.
-fn check_head(response: &Response<Incoming>) -> Result<(), Problem> {
-    if response.status() != StatusCode::OK {
-        return Err(Problem::Status(response.status()));
+fn check_head(response: &PendingResponse) -> Result<(), Problem> {
+    if response.head.status != StatusCode::OK {
+        return Err(Problem::Status(response.head.status));
     }
-    let announced = response.body().size_hint().lower();
-    if announced > MAX_IMAGE_BYTES as u64 {
+    if response.announced_length() > MAX_IMAGE_BYTES as u64 {
         return Err(Problem::TooLarge);
     }
     Ok(())
 }
 
-async fn read_image(body: Incoming) -> Result<Vec<u8>, Problem> {
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or_default();
+async fn read_image(response: PendingResponse) -> Result<Vec<u8>, Problem> {
+    let announced = usize::try_from(response.announced_length()).unwrap_or_default();
     let mut bytes = Vec::with_capacity(announced.min(MAX_IMAGE_BYTES));
-    match read_body(body, MAX_IMAGE_BYTES, &mut bytes).await {
+    match response.read_body(MAX_IMAGE_BYTES, &mut bytes).await {
         BodyEnd::Whole => Ok(bytes),
         BodyEnd::Cut => Err(Problem::TooLarge),
         BodyEnd::Broken => Err(Problem::BrokenOff),

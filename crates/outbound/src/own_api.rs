@@ -11,9 +11,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::dial::{DialerOptions, public_roots};
-use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, read_body,
-};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds};
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
@@ -57,7 +55,7 @@ impl OwnApi {
             tls: public_roots(),
         };
         Self {
-            http: http_client(dialer, MAX_IDLE),
+            http: HttpClient::new(dialer, MAX_IDLE),
             base: base.as_str().trim_end_matches('/').to_owned(),
             timeout,
         }
@@ -76,12 +74,12 @@ impl OwnApi {
         *request.uri_mut() = Uri::try_from(address).map_err(|_| ExchangeError::Url)?;
         let agent = HeaderValue::from_static(AGENT);
         request.headers_mut().insert(USER_AGENT, agent);
-        let answered = self.http.request(request).await;
-        let response = answered.map_err(|error| ExchangeError::from_http(&error))?;
-        let (parts, body) = response.into_parts();
-        let mut kept = Vec::new();
-        match read_body(body, MAX_ANSWER_BYTES, &mut kept).await {
-            BodyEnd::Whole => Ok(Response::from_parts(parts, kept.into())),
+        let answered = self.http.request(request, &mut None).await;
+        let response = answered.map_err(ExchangeError::from)?;
+        let head = response.head.clone();
+        let mut body = Vec::new();
+        match response.read_body(MAX_ANSWER_BYTES, &mut body).await {
+            BodyEnd::Whole => Ok(Response::from_parts(head, body.into())),
             BodyEnd::Cut => Err(Cause::Long),
             BodyEnd::Broken => Err(Cause::Cut),
         }

@@ -1,6 +1,7 @@
 //! The receivers of callbacks; each has a queue.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::ids::AccountId;
 use crate::{CallbackUrl, sha256};
@@ -9,7 +10,7 @@ use crate::{CallbackUrl, sha256};
 ///
 /// Two spellings of one host are two origins. That is harmless: each gets its own limits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Origin(String);
+pub struct Origin(Arc<str>);
 
 impl Origin {
     pub fn from_url(url: &CallbackUrl) -> Self {
@@ -18,7 +19,7 @@ impl Origin {
         let end = url[start..]
             .find(['/', '?', '#', '\\'])
             .map_or(url.len(), |at| start + at);
-        Self(url[..end].to_ascii_lowercase())
+        Self(url[..end].to_ascii_lowercase().into())
     }
 
     pub fn as_str(&self) -> &str {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use domain::{AccountId, Origin, ReceiverId, Timestamp};
+use domain::{AccountId, CallbackUrl, Origin, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 
 use super::limit::{AdaptiveLimit, Answer, may_take};
@@ -28,6 +28,17 @@ pub(super) struct Address {
     pub(super) receiver: ReceiverId,
     pub(super) account: AccountId,
     pub(super) origin: Origin,
+}
+
+impl Address {
+    pub(super) fn new(account: AccountId, url: &CallbackUrl) -> Self {
+        let origin = Origin::from_url(url);
+        Self {
+            receiver: ReceiverId::new(account, &origin),
+            account,
+            origin,
+        }
+    }
 }
 
 /// Where a callback comes from.

@@ -1,6 +1,7 @@
 //! Receipts: what carriers tell us about parts that they took.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::Timestamp;
@@ -16,6 +17,8 @@ use crate::cluster::node::Node;
 const QUEUE: usize = 8192;
 /// Maximum number of receipts in one transaction.
 const BATCH: usize = 512;
+/// Carriers wait for their answer, so this is short.
+const WRITE_INTERVAL: Duration = Duration::from_millis(8);
 
 /// Stores receipts, and with the final one the message's final state and its delivery report.
 pub struct Receipts {
@@ -33,6 +36,7 @@ impl Receipts {
         let limits = Limits {
             queue: QUEUE,
             batch: BATCH,
+            interval: WRITE_INTERVAL,
         };
         let batcher = Batcher::start(limits, {
             let store = store.clone();
@@ -72,13 +76,13 @@ async fn settle(
 ) -> Result<Vec<Matched>, StoreError> {
     let reservation = callbacks.reserve(batch.len());
     let holder = node.id();
-    let result = store
+    let mut result = store
         .settle_receipts(holder, Arc::new(batch), reservation.is_some())
         .await;
-    match &result {
+    match &mut result {
         Ok(matched) => {
             pass(KillPoint::ReceiptCommitted);
-            let ended = matched.iter().filter_map(|matched| match matched {
+            let ended = matched.iter_mut().filter_map(|matched| match matched {
                 Matched::Ended(ended) => Some(ended),
                 Matched::Noted | Matched::Repeated | Matched::Kept => None,
             });

@@ -12,6 +12,7 @@ mod writer;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::billing::NotPaid;
 use domain::message::text::Shape;
@@ -138,6 +139,7 @@ impl Submit {
         let limits = Limits {
             queue: settings.accept_queue,
             batch: settings.accept_batch,
+            interval: Duration::ZERO,
         };
         let (key_store, key_clock) = (store.clone(), clock.clone());
         let pruning = supervise::spawn("idempotency-keys", move || {

@@ -3,45 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{self, Connected};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Facts about a connection, which the HTTP client attaches to the response.
-#[derive(Debug, Clone)]
-pub struct ConnectionInfo {
-    pub address: SocketAddr,
-    answered: Arc<AtomicBool>,
-}
-
-impl ConnectionInfo {
-    fn new(address: SocketAddr) -> Self {
-        Self {
-            address,
-            answered: Arc::default(),
-        }
-    }
-
-    /// Records that a response came over this connection.
-    pub fn record_response(&self) {
-        self.answered.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether a response came over it before. Then it was kept open, and the other side may have closed it since.
-    pub fn has_responded(&self) -> bool {
-        self.answered.load(Ordering::Relaxed)
-    }
-}
-
 pub struct Connection {
     stream: Stream,
-    info: ConnectionInfo,
+    address: SocketAddr,
 }
 
 enum Stream {
@@ -54,25 +25,20 @@ impl Connection {
     pub(super) fn plain(stream: TcpStream, address: SocketAddr) -> Self {
         Self {
             stream: Stream::Plain(TokioIo::new(stream)),
-            info: ConnectionInfo::new(address),
+            address,
         }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>, address: SocketAddr) -> Self {
         Self {
             stream: Stream::Tls(Box::new(TokioIo::new(stream))),
-            info: ConnectionInfo::new(address),
+            address,
         }
     }
 
-    pub fn info(&self) -> &ConnectionInfo {
-        &self.info
-    }
-}
-
-impl connect::Connection for Connection {
-    fn connected(&self) -> Connected {
-        Connected::new().extra(self.info.clone())
+    /// The address of the other side.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 

@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use tokio::time::timeout;
 
 use super::UpstreamSettings;
 use super::request::MessageRequest;
-use crate::dial::{ConnectionInfo, DialerOptions, public_roots};
+use crate::dial::{DialerOptions, public_roots};
 use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, read_body,
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, PendingResponse, RequestError,
 };
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
@@ -78,7 +76,7 @@ impl UpstreamClient {
             tls: public_roots(),
         };
         Self {
-            http: http_client(dialer, settings.window),
+            http: HttpClient::new(dialer, settings.window),
             base: base.as_str().trim_end_matches('/').to_owned(),
             header: settings.header.clone(),
             token,
@@ -131,10 +129,10 @@ impl UpstreamClient {
     ) -> Result<Reply, NoResponse> {
         let exchange = async {
             let response = self.ask(request).await?;
-            let status = response.status();
-            let retry_after = retry_after(response.headers());
+            let status = response.head.status;
+            let retry_after = retry_after(&response.head.headers);
             let mut body = Vec::new();
-            match read_body(response.into_body(), MAX_ANSWER_BYTES, &mut body).await {
+            match response.read_body(MAX_ANSWER_BYTES, &mut body).await {
                 BodyEnd::Whole => Ok(Reply {
                     status,
                     retry_after,
@@ -153,38 +151,19 @@ impl UpstreamClient {
     async fn ask(
         &self,
         request: impl Fn() -> Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, ExchangeError> {
+    ) -> Result<PendingResponse, ExchangeError> {
         for _ in 0..MAX_CLOSED {
-            let mut request = request();
-            let connection = capture_connection(&mut request);
-            match self.ask_once(request).await {
-                Err(ExchangeError::Closed) if was_kept(&connection) => {}
-                result => return result,
+            match self.http.request(request(), &mut None).await {
+                Err(RequestError {
+                    error: ExchangeError::Closed,
+                    was_kept: true,
+                }) => {}
+                asked => return asked.map_err(ExchangeError::from),
             }
         }
-        self.ask_once(request()).await
+        let asked = self.http.request(request(), &mut None).await;
+        asked.map_err(ExchangeError::from)
     }
-
-    async fn ask_once(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, ExchangeError> {
-        let asked = self.http.request(request).await;
-        let response = asked.map_err(|error| ExchangeError::from_http(&error))?;
-        if let Some(info) = response.extensions().get::<ConnectionInfo>() {
-            info.record_response();
-        }
-        Ok(response)
-    }
-}
-
-/// Whether a response came over the connection before.
-fn was_kept(connection: &CaptureConnection) -> bool {
-    let mut extras = http::Extensions::new();
-    if let Some(connected) = &*connection.connection_metadata() {
-        connected.get_extras(&mut extras);
-    }
-    extras.get().is_some_and(ConnectionInfo::has_responded)
 }
 
 /// In seconds; a date is ignored, because it would need synchronised clocks.

@@ -14,6 +14,8 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Held;
 
+/// A carrier's window counts messages whose result is not stored yet, so this is short.
+const WRITE_INTERVAL: Duration = Duration::from_millis(5);
 /// How long to wait before storing a result again.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -34,6 +36,7 @@ impl Results {
         let limits = Limits {
             queue: most,
             batch: 512,
+            interval: WRITE_INTERVAL,
         };
         let batcher = Batcher::start(limits, move |batch| {
             settle(store.clone(), callbacks.clone(), batch)
@@ -91,13 +94,13 @@ async fn settle(
         let result = store
             .settle_sends(group[0].by, results, reservation.is_some())
             .await;
-        let stored = result.inspect_err(|error| {
+        let mut stored = result.inspect_err(|error| {
             let cause = std::error::Error::source(error).map(ToString::to_string);
             tracing::error!(%error, cause, "results of sending cannot be stored; trying again");
             callbacks.write_failed();
         })?;
         pass(KillPoint::SettleCommitted);
-        let ended = stored.iter().filter_map(|settled| match settled {
+        let ended = stored.iter_mut().filter_map(|settled| match settled {
             Settled::Ended(ended) => Some(ended),
             Settled::Stored | Settled::Stale => None,
         });
