@@ -231,6 +231,8 @@ impl CallbackKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
     pub id: CallbackId,
+    /// The message that it reports on.
+    pub message: Option<MessageId>,
     pub kind: CallbackKind,
     pub account: AccountId,
     pub url: CallbackUrl,
@@ -282,6 +284,8 @@ pub enum CallbackNext {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackSettlement {
     pub id: CallbackId,
+    /// The message that it reports on, if that is known. The store needs less time then.
+    pub message: Option<MessageId>,
     /// The claim under which it was sent.
     pub claim: Claim,
     /// `None` if it was put back unsent.

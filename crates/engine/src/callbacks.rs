@@ -331,6 +331,7 @@ impl Callbacks {
         };
         let item = CallbackSettlement {
             id: callback.id,
+            message: callback.message,
             claim: callback.claim,
             attempt: Some(delivery.attempt),
             next,
@@ -407,6 +408,7 @@ impl Job {
     fn requeued(&self) -> Held<CallbackSettlement> {
         let item = CallbackSettlement {
             id: self.held.item.id,
+            message: self.held.item.message,
             claim: self.held.item.claim,
             attempt: None,
             next: CallbackNext::Queued(self.receiver),

@@ -11,7 +11,7 @@ use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, ListRange,
     ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
 };
-use domain::{AccountId, CallbackId, NodeId, ReceiverId, Timestamp};
+use domain::{AccountId, CallbackId, MessageId, NodeId, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 
 use crate::calls::CallKind::Plain;
@@ -157,6 +157,7 @@ impl Model {
 fn callback(id: u64, report: &Report, entry: &QueueEntry) -> Callback {
     Callback {
         id: CallbackId::new(id).expect("counted from 1"),
+        message: MessageId::new(report.message),
         kind: CallbackKind::Report,
         account: report.account,
         url: report.url.clone(),

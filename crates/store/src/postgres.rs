@@ -119,6 +119,7 @@ mod carriers;
 mod catalogue;
 mod claims;
 mod codes;
+mod day_statements;
 pub(crate) mod days;
 mod dispatch;
 mod early_receipts;
@@ -174,6 +175,7 @@ pub(crate) struct PostgresStore {
     /// The version of the schema that this program knows.
     level: i64,
     known_days: days::KnownDays,
+    day_statements: day_statements::DayStatements,
     checked_days: retention::CheckedDays,
     /// How far retention has swept the partition "before".
     sweep: Mutex<Sweep>,
@@ -224,6 +226,7 @@ impl PostgresStore {
             add_up_progress: traffic::AddUpProgress::default(),
             level: migrations::level(steps),
             known_days: days::KnownDays::default(),
+            day_statements: day_statements::DayStatements::default(),
             checked_days: retention::CheckedDays::default(),
             sweep: Mutex::default(),
             match_cursor: early_receipts::MatchCursor::default(),

@@ -142,6 +142,7 @@ impl Callbacks {
             };
             let item = CallbackSettlement {
                 id: held.id,
+                message: None,
                 claim: held.claim,
                 attempt: Some(attempt),
                 next: CallbackNext::Parked,

@@ -80,6 +80,7 @@ pub(crate) fn client() -> CallbackClient {
 pub(crate) fn callback(url: &str) -> Callback {
     Callback {
         id: CallbackId::new(7).expect("in range"),
+        message: None,
         kind: CallbackKind::Report,
         account: AccountId::new(1).expect("in range"),
         url: CallbackUrl::parse(url).expect(url),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use deadpool_postgres::Object;
 use domain::delivery::receiver::ReceiverId;
 use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
@@ -15,6 +16,10 @@ use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::day_statements::DayStatements;
+use super::days::Day;
+use super::fault::Fault;
+use super::retry::{self, Retryable};
 use super::{PostgresStore, column};
 use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
@@ -24,7 +29,8 @@ use crate::rows::{Corrupt, SecretColumns, dispatch, micros};
 use crate::sql::callbacks as sql;
 
 /// Delivered and parked callbacks leave the queue, others move within it; each is updated and its attempt is stored. A
-/// callback that returns to the queue of its receiver without an attempt is only moved.
+/// callback that returns to the queue of its receiver without an attempt is only moved. The tables are those of
+/// [`DayStatements`].
 const SETTLE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.* FROM UNNEST($2::bigint[], $3::bigint[], $4::int[], $5::smallint[], $6::bigint[], $7::bigint[],
@@ -46,13 +52,13 @@ const SETTLE: &str = "
             AND q.owner = ANY(ARRAY[g.node]) AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
         RETURNING g.id
     ), changed AS (
-        UPDATE callback AS c SET state = s.state, due_us = coalesce(s.later_us, c.due_us),
+        UPDATE {callback} AS c SET state = s.state, due_us = coalesce(s.later_us, c.due_us),
             tries = c.tries + CASE WHEN s.at_us IS NULL THEN 0 ELSE 1 END
         FROM (SELECT * FROM removed UNION ALL SELECT * FROM postponed) AS s
         WHERE c.id = ANY(ARRAY[s.id]) AND c.message_id = ANY(ARRAY[s.message_id])
         RETURNING c.id, c.tries, c.message_id, s.at_us, s.status, s.elapsed_ms, s.body, s.address, s.reason
     ), logged AS (
-        INSERT INTO callback_attempt (callback_id, number, message_id, at_us, status, elapsed_ms, body, address, reason)
+        INSERT INTO {callback_attempt} (callback_id, number, message_id, at_us, status, elapsed_ms, body, address, reason)
         SELECT * FROM changed WHERE at_us IS NOT NULL
     )
     SELECT id FROM changed UNION ALL SELECT id FROM requeued";
@@ -99,15 +105,26 @@ impl CallbackStore for PostgresStore {
         node: NodeId,
         batch: Arc<Vec<CallbackSettlement>>,
     ) -> Result<Vec<bool>, StoreError> {
-        let columns = SettlementColumns::from_batch(&batch);
-        let node = node.as_i64();
-        let settled = self
-            .list("settle callbacks", SETTLE, &columns.values(&node), |row| {
-                column(row, 0)
-            })
-            .await?;
+        let days = &self.day_statements;
+        let day = |settlement: &CallbackSettlement| {
+            let message = settlement.message?;
+            days.day(message.as_i64())
+        };
+        let mut ordered: Vec<&CallbackSettlement> = batch.iter().collect();
+        // Rows are locked in this order.
+        ordered.sort_by_key(|settlement| (day(settlement), settlement.id));
+        ordered.dedup_by_key(|settlement| settlement.id);
+        let mut settled = HashSet::with_capacity(batch.len());
+        for same_day in ordered.chunk_by(|a, b| day(a) == day(b)) {
+            let settle = SettleDay {
+                node: node.as_i64(),
+                day: day(same_day[0]),
+                columns: SettlementColumns::from_settlements(same_day),
+                days,
+            };
+            settled.extend(retry::run(&self.pool, "settle callbacks", &settle).await?);
+        }
         // If a batch has two results for one callback, the first one counts.
-        let mut settled: HashSet<i64> = settled.into_iter().collect();
         let answers = batch
             .iter()
             .map(|settlement| settled.remove(&settlement.id.as_i64()));
@@ -218,6 +235,28 @@ impl CallbackStore for PostgresStore {
     }
 }
 
+/// Settles callbacks whose partition is the same.
+struct SettleDay<'a> {
+    node: i64,
+    day: Option<Day>,
+    columns: SettlementColumns<'a>,
+    days: &'a DayStatements,
+}
+
+impl Retryable for SettleDay<'_> {
+    /// The IDs of the settled callbacks.
+    type Output = Vec<i64>;
+
+    async fn run(&self, client: &mut Object) -> Result<Vec<i64>, Fault> {
+        let values = self.columns.values(&self.node);
+        // After an error that names the table, the next attempt uses the partitioned one.
+        let day = self.day.filter(|day| self.days.is_named(*day));
+        let settled = self.days.query(&*client, SETTLE, day, &values).await?;
+        let settled: Result<_, Corrupt> = settled.iter().map(|row| column(row, 0)).collect();
+        Ok(settled?)
+    }
+}
+
 /// The parameters of [`SETTLE`].
 #[derive(Default)]
 struct SettlementColumns<'a> {
@@ -236,13 +275,9 @@ struct SettlementColumns<'a> {
 }
 
 impl<'a> SettlementColumns<'a> {
-    /// Sorted by ID, because rows are locked in that order.
-    fn from_batch(batch: &'a [CallbackSettlement]) -> Self {
-        let mut ordered: Vec<&CallbackSettlement> = batch.iter().collect();
-        ordered.sort_by_key(|settlement| settlement.id);
-        ordered.dedup_by_key(|settlement| settlement.id);
+    fn from_settlements(settlements: &[&'a CallbackSettlement]) -> Self {
         let mut columns = Self::default();
-        for settlement in ordered {
+        for settlement in settlements {
             columns.push(settlement);
             columns.push_attempt(settlement.attempt.as_ref());
         }

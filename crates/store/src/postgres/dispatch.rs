@@ -104,7 +104,13 @@ impl DispatchStore for PostgresStore {
     ) -> Result<Vec<Settled>, StoreError> {
         const OPERATION: &str = "settle sends";
         let batch = &batch;
-        let sends = Sends { node, batch, hold };
+        let days = &self.day_statements;
+        let sends = Sends {
+            node,
+            batch,
+            hold,
+            days,
+        };
         let mut settled = retry::run(&self.pool, OPERATION, &sends).await?;
         // The results are stored, so a failure here must not fail them.
         if let Err(error) = self.settle_early(node, hold, batch, &mut settled).await {
@@ -122,7 +128,12 @@ impl DispatchStore for PostgresStore {
         const OPERATION: &str = "settle receipts";
         let batch = &batch;
         let holder = Holder::new(node, hold);
-        let receipts = Receipts { batch, holder };
+        let days = &self.day_statements;
+        let receipts = Receipts {
+            batch,
+            holder,
+            days,
+        };
         let mut matched = retry::run(&self.pool, OPERATION, &receipts).await?;
         if let Err(error) = self.match_again(node, hold, batch, &mut matched).await {
             tracing::warn!(%error, "parts that got their references meanwhile are matched with these receipts later");
@@ -157,6 +168,7 @@ impl DispatchStore for PostgresStore {
             limit,
             hold,
             taken: true,
+            days: &self.day_statements,
         };
         let ended = retry::run(&self.pool, OPERATION, &expiry).await?;
         read_all(OPERATION, ended, EndedColumns::ended)
@@ -174,6 +186,7 @@ impl DispatchStore for PostgresStore {
             limit,
             hold,
             taken: false,
+            days: &self.day_statements,
         };
         let ended = retry::run(&self.pool, OPERATION, &expiry).await?;
         read_all(OPERATION, ended, EndedColumns::ended)

@@ -16,6 +16,7 @@ use domain::ids::NodeId;
 use domain::ports::StoreError;
 use tokio_postgres::Row;
 
+use super::day_statements::DayStatements;
 use super::fault::Fault;
 use super::receipts::{self, Columns, Forms, Holder};
 use super::retry::{self, Retryable};
@@ -23,8 +24,10 @@ use super::{PostgresStore, column};
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, NO_TAIL, SettledColumns};
 use crate::rows::{self, Corrupt};
 
+/// Usually there are none at all.
+const HAS_EARLY: &str = "SELECT EXISTS (SELECT 1 FROM early_receipt)";
 /// Early receipts of parts: in the same form, unless the recipient differs, or in another form for the same recipient.
-/// Usually there are none at all, which is checked first. At most two match; the limit makes the planner use the index.
+/// At most two match; the limit makes the planner use the index.
 const FIND_EARLY: &str = "
     SELECT g.place, e.carrier, e.reference, e.tail
     FROM UNNEST($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::int[]) AS g (place, carrier, reference, form, tail)
@@ -32,7 +35,7 @@ const FIND_EARLY: &str = "
         SELECT * FROM early_receipt
         WHERE carrier = g.carrier AND reference = g.reference AND (tail = g.tail OR (g.form = 0 AND tail = -1)) LIMIT 2
     ) AS e
-    WHERE EXISTS (SELECT 1 FROM early_receipt) ORDER BY g.place, g.form, e.taken_us";
+    ORDER BY g.place, g.form, e.taken_us";
 const REMOVE: &str = "
     DELETE FROM early_receipt AS e USING UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
     WHERE e.carrier = ANY(ARRAY[g.carrier]) AND e.reference = g.reference AND e.tail = g.tail
@@ -127,6 +130,11 @@ impl PostgresStore {
         batch: &[Settlement],
         settled: &mut [SettledColumns],
     ) -> Result<(), StoreError> {
+        const OPERATION: &str = "find early receipts";
+        let has_early = |row: &Row| column(row, 0);
+        if !self.get(OPERATION, HAS_EARLY, &[], has_early).await? {
+            return Ok(());
+        }
         let new_parts = NewPartColumns::from_settled(batch, settled);
         if new_parts.index.is_empty() {
             return Ok(());
@@ -139,9 +147,7 @@ impl PostgresStore {
             &new_parts.tail,
         ];
         let read = |row: &Row| Ok((column::<i32>(row, 0)?, Key::read(row, 1)?));
-        let found = self
-            .list("find early receipts", FIND_EARLY, values, read)
-            .await?;
+        let found = self.list(OPERATION, FIND_EARLY, values, read).await?;
         if found.is_empty() {
             return Ok(());
         }
@@ -254,7 +260,11 @@ impl PostgresStore {
         retry::run(
             &self.pool,
             "settle early receipts",
-            &SettleEarly { keys, holder },
+            &SettleEarly {
+                keys,
+                holder,
+                days: &self.day_statements,
+            },
         )
         .await
     }
@@ -281,6 +291,7 @@ impl Retryable for FindParts<'_> {
 struct SettleEarly<'a> {
     keys: Vec<Key>,
     holder: Holder<'a>,
+    days: &'a DayStatements,
 }
 
 impl Retryable for SettleEarly<'_> {
@@ -296,7 +307,7 @@ impl Retryable for SettleEarly<'_> {
         let taken = transaction.query(&statement, values).await?;
         let receipts: Result<Vec<Receipt>, Corrupt> = taken.iter().map(read_receipt).collect();
         let receipts = receipts?;
-        let matched = receipts::settle(&transaction, self.holder, &receipts).await?;
+        let matched = receipts::settle(&transaction, self.days, self.holder, &receipts).await?;
         transaction.commit().await?;
         let keys = receipts.iter().map(Key::from_receipt);
         Ok(keys.zip(matched).collect())

@@ -11,6 +11,7 @@ use domain::message::outcome::{Outcome, TakenParts};
 use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
+use super::day_statements::DayStatements;
 use super::fault::Fault;
 use super::retry::Retryable;
 use super::{billing, column};
@@ -19,10 +20,10 @@ use crate::rows::dispatch::{EndedColumns, seen_payload};
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
 /// Final states never change. Each message that this ends is returned once, and so is each delivery report that it
-/// creates. Lookups are counted when their answer is known.
+/// creates. Lookups are counted when their answer is known. The tables are those of [`DayStatements`].
 const END: &str = concat!(
     "WITH ended AS (
-        UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us,
+        UPDATE {message} AS m SET status = g.status, error = g.error, final_us = g.at_us,
             result = CASE WHEN m.channel = 2 THEN g.result END
         FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::smallint[])
             AS g (id, status, error, at_us, result, charged)
@@ -37,7 +38,7 @@ const END: &str = concat!(
         WHERE queue.owner = ANY(ARRAY[ended.owner]) AND queue.lane = ended.lane AND queue.due_us = ended.expires_us
             AND queue.id = ended.id
     ), created AS (
-        INSERT INTO callback (account_id, message_id, kind, created_us, due_us, state, tries)
+        INSERT INTO {callback} (account_id, message_id, kind, created_us, due_us, state, tries)
         SELECT account_id, id, CASE WHEN channel = 2 THEN 1 ELSE 0 END, final_us, ",
     now_us!(),
     ", 0, 0 FROM ended WHERE dlr_url IS NOT NULL
@@ -135,6 +136,7 @@ struct Group {
 /// fails.
 pub(super) async fn report(
     transaction: &Transaction<'_>,
+    days: &DayStatements,
     holder: Option<NodeId>,
     reports: &[PartReport],
 ) -> Result<Vec<Progress>, Fault> {
@@ -153,7 +155,7 @@ pub(super) async fn report(
             report: reports[group.deciding].report.clone(),
         })
         .collect();
-    let mut ended = end(transaction, holder, &mut ends).await?;
+    let mut ended = end(transaction, days, holder, &mut ends).await?;
     let had_ended =
         |id: &i64| !ended.contains_key(id) && left.get(id).is_none_or(|left| *left == 0);
     let over: Vec<bool> = reports.iter().map(|report| had_ended(&report.id)).collect();
@@ -221,6 +223,7 @@ async fn subtract_parts(
 /// batches cannot deadlock.
 async fn end(
     transaction: &Transaction<'_>,
+    days: &DayStatements,
     holder: Option<NodeId>,
     ends: &mut [End],
 ) -> Result<HashMap<i64, EndedColumns>, Fault> {
@@ -228,20 +231,10 @@ async fn end(
         return Ok(HashMap::new());
     }
     ends.sort_unstable_by_key(|end| end.id);
-    let ids: Vec<i64> = ends.iter().map(|end| end.id).collect();
-    let numbers = ends.iter().map(|end| outcome_numbers(end.outcome));
-    let (statuses, errors): (Vec<i16>, Vec<i16>) = numbers.unzip();
-    let times: Vec<i64> = ends.iter().map(|end| end.at_us).collect();
-    let results: Vec<Option<&str>> = ends.iter().map(|end| end.report.as_deref()).collect();
-    let owner = holder.map_or(NOBODY, NodeId::as_i64);
-    let attempt = i32::from(holder.is_some());
-    // The same for SMS and Viber; lookups are counted separately.
-    let charged: Vec<Option<i16>> = ends.iter().map(|end| end.charged(Channel::Sms)).collect();
-    let statement = transaction.prepare_cached(END).await?;
-    let values: super::Values<'_> = &[
-        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged,
-    ];
-    let mut messages = read_messages(&transaction.query(&statement, values).await?)?;
+    let mut messages = HashMap::with_capacity(ends.len());
+    for same_day in ends.chunk_by(|a, b| days.day(a.id) == days.day(b.id)) {
+        store_ends(transaction, days, holder, same_day, &mut messages).await?;
+    }
     store_unanswered(transaction, ends, &messages).await?;
     count_lookups(transaction, ends, &messages).await?;
     let mut ended = HashMap::with_capacity(messages.len());
@@ -262,11 +255,36 @@ async fn end(
         ended.insert(end.id, columns);
     }
     if !refunds.is_empty() {
-        let at_us = times.iter().copied().max().unwrap_or_default();
+        let at_us = ends.iter().map(|end| end.at_us).max().unwrap_or_default();
         billing::refund(transaction, &refunds, at_us).await?;
         pass(KillPoint::RefundInside);
     }
     Ok(ended)
+}
+
+/// Stores the ends of messages whose partition is the same, and adds those that had not ended before.
+async fn store_ends(
+    transaction: &Transaction<'_>,
+    days: &DayStatements,
+    holder: Option<NodeId>,
+    ends: &[End],
+    messages: &mut HashMap<i64, Message>,
+) -> Result<(), Fault> {
+    let ids: Vec<i64> = ends.iter().map(|end| end.id).collect();
+    let numbers = ends.iter().map(|end| outcome_numbers(end.outcome));
+    let (statuses, errors): (Vec<i16>, Vec<i16>) = numbers.unzip();
+    let times: Vec<i64> = ends.iter().map(|end| end.at_us).collect();
+    let results: Vec<Option<&str>> = ends.iter().map(|end| end.report.as_deref()).collect();
+    let owner = holder.map_or(NOBODY, NodeId::as_i64);
+    let attempt = i32::from(holder.is_some());
+    // The same for SMS and Viber; lookups are counted separately.
+    let charged: Vec<Option<i16>> = ends.iter().map(|end| end.charged(Channel::Sms)).collect();
+    let values: super::Values<'_> = &[
+        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged,
+    ];
+    let ended = days.query(transaction, END, days.day(ids[0]), values);
+    read_messages(&ended.await?, messages)?;
+    Ok(())
 }
 
 /// Counts the lookups among the ended messages.
@@ -359,8 +377,7 @@ impl Message {
 }
 
 /// Reads what [`END`] returns: rows of messages have a channel, those of reports have none.
-fn read_messages(found: &[Row]) -> Result<HashMap<i64, Message>, Corrupt> {
-    let mut messages = HashMap::with_capacity(found.len());
+fn read_messages(found: &[Row], messages: &mut HashMap<i64, Message>) -> Result<(), Corrupt> {
     let mut callbacks = Vec::with_capacity(found.len() / 2);
     for row in found {
         let id: i64 = column(row, 0)?;
@@ -381,7 +398,7 @@ fn read_messages(found: &[Row]) -> Result<HashMap<i64, Message>, Corrupt> {
         let message = messages.get_mut(&id).ok_or(Corrupt("callback"))?;
         message.callback = Some(callback);
     }
-    Ok(messages)
+    Ok(())
 }
 
 /// Stores that the recipient of a delivered message has seen it.

@@ -231,8 +231,9 @@ async fn create(client: &mut Object, day: Day) -> Result<(), Fault> {
     }
     let (first, end) = (day.start_us(), day.end_us());
     let create = format!(
-        "CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
-        ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})"
+        "CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS){};
+        ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})",
+        days::HALF_FULL
     );
     transaction.batch_execute(&create).await?;
     transaction.commit().await?;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::{
-    BuildError, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode, RecyclingMethod,
-    Runtime,
+    BuildError, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode,
+    RecyclingMethod, Runtime,
 };
 use domain::ports::Cause;
 use tokio_postgres::Config;
@@ -76,6 +76,10 @@ pub(super) fn heartbeat(url: &PostgresUrl, settings: Settings) -> Result<Pool, B
         .build()
 }
 
+/// How old a connection may become. Each day brings new statements, and the server keeps the plans of old ones as long
+/// as the connection is open.
+const MAX_AGE: Duration = Duration::from_hours(1);
+
 /// A pool with a maximum size and no open connections.
 ///
 /// A connection is handed out without a test, which would cost a round trip for each statement. Closed connections are
@@ -98,6 +102,12 @@ pub(crate) fn build(
         .max_size(connections.max(1))
         // The connection that was used last has cached plans and pages; the others are for busy times.
         .queue_mode(QueueMode::Lifo)
+        .pre_recycle(Hook::sync_fn(|_, metrics| {
+            if metrics.age() < MAX_AGE {
+                return Ok(());
+            }
+            Err(HookError::message("this connection is old"))
+        }))
         .runtime(Runtime::Tokio1);
     pool.wait_timeout(Some(ACQUIRE_TIMEOUT))
         .create_timeout(Some(ACQUIRE_TIMEOUT))

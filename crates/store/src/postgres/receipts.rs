@@ -13,6 +13,7 @@ use domain::message::outcome::TakenParts;
 use tokio_postgres::Row;
 
 use super::column;
+use super::day_statements::DayStatements;
 use super::ending::{self, PartReport, Progress};
 use super::fault::{Fault, SerializationConflict};
 use super::retry::Retryable;
@@ -83,6 +84,7 @@ const RECENT_US: i64 = 86_400_000_000;
 pub(super) struct Receipts<'a> {
     pub(super) batch: &'a [Receipt],
     pub(super) holder: Holder<'a>,
+    pub(super) days: &'a DayStatements,
 }
 
 /// The node that holds the delivery reports of messages that receipts end.
@@ -119,7 +121,7 @@ impl Retryable for Receipts<'_> {
 
     async fn run(&self, client: &mut Object) -> Result<Vec<MatchedColumns>, Fault> {
         let transaction = client.transaction().await?;
-        let matched = settle(&transaction, self.holder, self.batch).await?;
+        let matched = settle(&transaction, self.days, self.holder, self.batch).await?;
         pass(KillPoint::ReceiptInside);
         transaction.commit().await?;
         Ok(matched)
@@ -129,10 +131,11 @@ impl Retryable for Receipts<'_> {
 /// Stores the outcomes of parts, and stores receipts whose parts are not known yet.
 pub(super) async fn settle(
     transaction: &Transaction<'_>,
+    days: &DayStatements,
     holder: Holder<'_>,
     batch: &[Receipt],
 ) -> Result<Vec<MatchedColumns>, Fault> {
-    let mut results = Results::from_batch(batch);
+    let mut results = Results::from_batch(batch, days);
     let recent = Columns::from_batch(results.open(), Forms::Own);
     if recent.index.is_empty() {
         return Ok(results.finish());
@@ -159,13 +162,14 @@ pub(super) async fn settle(
 /// The results of a batch of receipts so far.
 struct Results<'a> {
     batch: &'a [Receipt],
+    days: &'a DayStatements,
     /// The index of the first receipt for the same reference and recipient.
     first: Vec<usize>,
     known: Vec<Option<MatchedColumns>>,
 }
 
 impl<'a> Results<'a> {
-    fn from_batch(batch: &'a [Receipt]) -> Self {
+    fn from_batch(batch: &'a [Receipt], days: &'a DayStatements) -> Self {
         let mut seen: HashMap<(&CarrierRef, Option<NumberTail>), usize> =
             HashMap::with_capacity(batch.len());
         let first = batch
@@ -175,6 +179,7 @@ impl<'a> Results<'a> {
         Self {
             first: first.collect(),
             batch,
+            days,
             known: batch.iter().map(|_| None).collect(),
         }
     }
@@ -197,7 +202,8 @@ impl<'a> Results<'a> {
         if indexes.is_empty() {
             return Ok(false);
         }
-        let progress = ending::report(transaction, holder.node_for(&reports), &reports).await?;
+        let holder = holder.node_for(&reports);
+        let progress = ending::report(transaction, self.days, holder, &reports).await?;
         self.set_results(indexes, progress);
         Ok(true)
     }

@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 
 use super::carrier_refs::{self, PartRefs, count};
 use super::column;
+use super::day_statements::DayStatements;
 use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
 use super::retry::Retryable;
@@ -81,6 +82,7 @@ pub(super) struct Sends<'a> {
     pub(super) node: NodeId,
     pub(super) batch: &'a [Settlement],
     pub(super) hold: bool,
+    pub(super) days: &'a DayStatements,
 }
 
 impl Retryable for Sends<'_> {
@@ -101,7 +103,8 @@ impl Retryable for Sends<'_> {
         }
         carrier_refs::store_remaining(&transaction, &plan.refs, &settled).await?;
         plan.count_unknown(&transaction, &settled).await?;
-        let ended = finish(&transaction, self.node, self.hold, &reports).await?;
+        let holder = self.hold.then_some(self.node);
+        let ended = finish(&transaction, self.days, holder, &reports).await?;
         pass(KillPoint::SettleInside);
         transaction.commit().await?;
         Ok(answers(self.batch, &mut settled, ended))
@@ -132,15 +135,14 @@ fn answers(
 /// Ends the messages that these reports end.
 async fn finish(
     transaction: &Transaction<'_>,
-    node: NodeId,
-    hold: bool,
+    days: &DayStatements,
+    holder: Option<NodeId>,
     reports: &[PartReport],
 ) -> Result<Vec<EndedColumns>, Fault> {
     if reports.is_empty() {
         return Ok(Vec::new());
     }
-    let holder = hold.then_some(node);
-    let progress = ending::report(transaction, holder, reports).await?;
+    let progress = ending::report(transaction, days, holder, reports).await?;
     let ended = progress.into_iter().filter_map(|progress| match progress {
         Progress::Ended(columns) => Some(columns),
         Progress::Open | Progress::AlreadyEnded => None,
@@ -354,15 +356,16 @@ impl<'a> Moves<'a> {
 }
 
 /// Ends messages that have expired.
-pub(super) struct Expiry {
+pub(super) struct Expiry<'a> {
     pub(super) node: NodeId,
     pub(super) limit: u32,
     pub(super) hold: bool,
     /// Whether a carrier took them and never reported on them; else they wait in pools.
     pub(super) taken: bool,
+    pub(super) days: &'a DayStatements,
 }
 
-impl Retryable for Expiry {
+impl Retryable for Expiry<'_> {
     type Output = Vec<EndedColumns>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<EndedColumns>, Fault> {
@@ -392,7 +395,8 @@ impl Retryable for Expiry {
             })
         };
         let reports: Result<Vec<_>, Corrupt> = expired.iter().map(read).collect();
-        let ended = finish(&transaction, self.node, self.hold, &reports?).await?;
+        let holder = self.hold.then_some(self.node);
+        let ended = finish(&transaction, self.days, holder, &reports?).await?;
         transaction.commit().await?;
         Ok(ended)
     }

@@ -71,9 +71,15 @@ pub(crate) struct CallbackColumns {
 
 impl CallbackColumns {
     pub(crate) fn callback(self) -> Result<Callback, Corrupt> {
+        let kind = kind(self.kind)?;
+        let message = match subject(kind, self.text.message_id)? {
+            CallbackSubject::Message(id) => Some(id),
+            CallbackSubject::Sender(_) => None,
+        };
         Ok(Callback {
             id: callback_id(self.id)?,
-            kind: kind(self.kind)?,
+            message,
+            kind,
             account: account_id(self.account_id)?,
             url: CallbackUrl::parse(&utf8(self.url)?).map_err(|_| Corrupt("callback URL"))?,
             payload: self.text.payload()?,

@@ -63,6 +63,7 @@ pub(super) fn receiver_of(callback: &Callback) -> ReceiverId {
 async fn requeue<S: WorkStore + ?Sized>(store: &Arc<S>, node: NodeId, callback: &Callback) -> bool {
     let settlement = CallbackSettlement {
         id: callback.id,
+        message: callback.message,
         claim: callback.claim,
         attempt: None,
         next: CallbackNext::Queued(receiver_of(callback)),

@@ -232,6 +232,7 @@ pub(crate) fn attempted(
 ) -> CallbackSettlement {
     CallbackSettlement {
         id: callback.id,
+        message: callback.message,
         claim: callback.claim,
         attempt: Some(attempt(second)),
         next,

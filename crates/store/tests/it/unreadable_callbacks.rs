@@ -22,6 +22,7 @@ async fn claim_and_park(store: &Arc<dyn Store>, node: NodeId, queue: ReceiverId)
     for unreadable in &claimed.unreadable {
         let settlement = CallbackSettlement {
             id: unreadable.held.id,
+            message: None,
             claim: unreadable.held.claim,
             attempt: Some(attempt(3)),
             next: CallbackNext::Parked,
