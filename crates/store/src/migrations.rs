@@ -106,6 +106,7 @@ migrations! {
     23 "0023_sign_in" Compatible,
     24 "0024_grants" Compatible,
     25 "0025_memberships" Breaking,
+    26 "0026_fill_factor" Compatible,
 }
 
 /// The migrations that a program knows.
