@@ -1,8 +1,8 @@
 //! Group commit: many callers, one write.
 //!
 //! Callers hand in one item each and wait. A task gathers the waiting items into one write; the next items gather while
-//! that write is in progress, so batches grow exactly when the database is the slower side. Where callers can wait a few
-//! milliseconds, writes also keep a distance: a larger batch costs much less for each item.
+//! that write is in progress, so batches grow exactly when the database is the slower side. Where nobody waits for the
+//! result, writes also keep a distance: a larger batch costs much less for each item.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub struct Limits {
     pub queue: usize,
     /// Maximum number of items in one write.
     pub batch: usize,
-    /// The shortest time from the beginning of a write to the beginning of the next one, under load.
+    /// The shortest time from the beginning of a write to the beginning of the next one.
     pub interval: Duration,
 }
 
@@ -36,10 +36,6 @@ pub enum BatchError<E: std::error::Error + 'static> {
     #[error("the write failed")]
     Write(#[source] Arc<E>),
 }
-
-/// After a write of fewer items, the next begins at once: whoever sends only a few items at a time, such as a carrier
-/// with a small window, must not wait.
-const SMALL_BATCH: usize = 8;
 
 type QueuedItem<I, O, E> = (I, oneshot::Sender<Result<O, Arc<E>>>);
 
@@ -145,7 +141,7 @@ async fn gather<I, O, E, W, F>(
         if let Err(error) = written.await {
             tracing::error!(%error, "a write panicked");
         }
-        if count >= SMALL_BATCH && receiver.len() < limits.batch {
+        if !limits.interval.is_zero() && receiver.len() < limits.batch {
             sleep_until(begun + limits.interval).await;
         }
     }
@@ -211,49 +207,25 @@ mod tests {
         ));
     }
 
-    /// Hands in items at the same time and returns when they are written.
-    async fn write_together(batcher: &Arc<Batcher<usize, Instant, Refused>>, count: usize) {
-        let calls: Vec<_> = (0..count)
-            .map(|item| {
-                let batcher = batcher.clone();
-                tokio::spawn(async move { batcher.write(item).await })
-            })
-            .collect();
-        for call in calls {
-            call.await.expect("no panic").expect("written");
-        }
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn under_load_writes_keep_a_distance() {
+    async fn writes_keep_their_distance() {
         let limits = Limits {
-            queue: 100,
-            batch: 50,
             interval: Duration::from_millis(10),
+            ..LIMITS
         };
-        let writes = Arc::new(Mutex::new(Vec::new()));
-        let batcher = Arc::new(Batcher::start(limits, {
-            let writes = writes.clone();
-            move |items: Vec<usize>| {
-                let now = Instant::now();
-                writes.lock().expect("no panic").push((now, items.len()));
-                async move { Ok::<_, Refused>(vec![now; items.len()]) }
-            }
-        }));
-        for count in [1, 1, SMALL_BATCH, 3, 2] {
-            write_together(&batcher, count).await;
-        }
-        let begun: Vec<Instant> = writes
-            .lock()
-            .expect("no panic")
-            .iter()
-            .map(|write| write.0)
-            .collect();
-        let after = |one: usize, other: usize| begun[other] - begun[one];
-        assert_eq!(after(0, 1), Duration::ZERO, "few items are written at once");
-        let large = begun.len() - 3;
-        assert!(after(large, large + 1) >= limits.interval, "{begun:?}");
-        assert_eq!(after(large + 1, large + 2), Duration::ZERO);
+        let batcher = Batcher::start(limits, |items: Vec<()>| async move {
+            Ok::<_, Refused>(vec![Instant::now(); items.len()])
+        });
+        let first = batcher.write(()).await.expect("written");
+        let second = batcher.write(()).await.expect("written");
+        assert!(second - first >= limits.interval);
+        tokio::time::sleep(limits.interval).await;
+        let now = Instant::now();
+        assert_eq!(
+            batcher.write(()).await.expect("written"),
+            now,
+            "it does not wait"
+        );
     }
 
     #[tokio::test]

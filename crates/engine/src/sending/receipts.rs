@@ -17,8 +17,6 @@ use crate::cluster::node::Node;
 const QUEUE: usize = 8192;
 /// Maximum number of receipts in one transaction.
 const BATCH: usize = 512;
-/// Carriers wait for their answer, so this is short.
-const WRITE_INTERVAL: Duration = Duration::from_millis(8);
 
 /// Stores receipts, and with the final one the message's final state and its delivery report.
 pub struct Receipts {
@@ -36,7 +34,7 @@ impl Receipts {
         let limits = Limits {
             queue: QUEUE,
             batch: BATCH,
-            interval: WRITE_INTERVAL,
+            interval: Duration::ZERO,
         };
         let batcher = Batcher::start(limits, {
             let store = store.clone();

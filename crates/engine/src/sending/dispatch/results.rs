@@ -14,8 +14,6 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Held;
 
-/// A carrier's window counts messages whose result is not stored yet, so this is short.
-const WRITE_INTERVAL: Duration = Duration::from_millis(5);
 /// How long to wait before storing a result again.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -36,7 +34,7 @@ impl Results {
         let limits = Limits {
             queue: most,
             batch: 512,
-            interval: WRITE_INTERVAL,
+            interval: Duration::ZERO,
         };
         let batcher = Batcher::start(limits, move |batch| {
             settle(store.clone(), callbacks.clone(), batch)
