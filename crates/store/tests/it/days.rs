@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use domain::delivery::{CallbackNext, SendResult};
-use domain::message::MessageState;
 use domain::ports::{Accepted, CallbackFilter, Cancel, Matched, Store};
-use domain::{Code, NodeId, Outcome};
+use domain::{Code, Outcome};
 use testkit::TEST_TIMEOUT;
 use tokio::task::JoinSet;
 
@@ -13,8 +12,7 @@ use super::fixture::Database;
 use super::sample::{EVERYTHING, accept, account, message, submission};
 use super::steps::{
     HOUR, attempted, claim, claim_callbacks, deliver, due, due_at, first_result, future, held,
-    join, past, receipt, release_all, replay_all, report, send, settle, settle_callback, state,
-    taken,
+    join, past, receipt, release_all, replay_all, report, send, settle, settle_callback, taken,
 };
 
 /// The schema before there were days. There is nothing to undo on `SQLite`.
@@ -154,7 +152,7 @@ const DAYS: &str = "
     WHERE i.inhparent = 'message'::regclass AND c.relname <> 'message_before' ORDER BY 1";
 
 /// An ID of a day; days are counted from the beginning of 2026.
-fn id(day: u64, n: u64) -> u64 {
+pub(super) fn id(day: u64, n: u64) -> u64 {
     (day << 32) + n
 }
 
@@ -424,73 +422,6 @@ async fn a_deleted_day_is_created_again() {
     );
     assert!(exists(&other, id(1, 2)).await);
     assert_eq!(days(&database).await, [1]);
-}
-
-/// Delivers messages in one batch of each kind, and returns which of their callbacks were settled.
-async fn deliver_together(store: &Arc<dyn Store>, node: NodeId, ids: &[u64]) -> Vec<bool> {
-    let reference = |id: &u64| format!("ref-{id}");
-    accept(store, ids.iter().map(|id| held(*id, node)).collect()).await;
-    let sent = ids
-        .iter()
-        .map(|id| first_result(*id, taken(&[&reference(id)])));
-    settle(store, node, sent.collect()).await;
-    let receipts = ids
-        .iter()
-        .map(|id| receipt(&reference(id), Outcome::Delivered));
-    let matched = report(store, node, receipts.collect()).await;
-    let settlements = matched.into_iter().map(|matched| match matched {
-        Matched::Ended(ended) => attempted(&ended.callback.expect("held"), CallbackNext::Done, 3),
-        other => panic!("not ended: {other:?}"),
-    });
-    let settled = store
-        .settle_callbacks(node, Arc::new(settlements.collect()))
-        .await;
-    settled.expect("answers")
-}
-
-#[tokio::test]
-async fn messages_of_several_days_end_in_one_batch() {
-    let database = Database::postgres().await;
-    let store = database.open().await;
-    let node = join(&store).await;
-    let ids = [
-        id(7, 1),
-        id(5, 1),
-        7,
-        id(6, 1),
-        id(7, 2),
-        id(4, 1),
-        id(6, 2),
-    ];
-    assert_eq!(deliver_together(&store, node, &ids).await, [true; 7]);
-    for id in ids {
-        assert!(
-            matches!(state(&store, id).await, MessageState::Ended { .. }),
-            "{id}"
-        );
-    }
-    let open = store
-        .list_callbacks(&CallbackFilter::default(), EVERYTHING)
-        .await;
-    assert_eq!(open.expect("answers"), []);
-    assert_eq!(release_all(&store, node).await, 0);
-}
-
-/// The partitions of a day may belong to another user, or be gone.
-#[tokio::test]
-async fn a_day_that_cannot_be_named_is_used_through_its_table() {
-    let database = Database::postgres().await;
-    let store = database.open().await;
-    let node = join(&store).await;
-    assert_eq!(deliver_together(&store, node, &[id(1, 1)]).await, [true]);
-    for table in ["message", "callback", "callback_attempt"] {
-        let rename = format!("ALTER TABLE {table}_20260102 RENAME TO other_{table}");
-        database.execute(&rename).await;
-    }
-    assert_eq!(
-        deliver_together(&store, node, &[id(1, 2), id(1, 3)]).await,
-        [true; 2]
-    );
 }
 
 /// With sixty days, each statement about a message reads only the partitions of its day.

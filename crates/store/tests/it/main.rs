@@ -123,6 +123,7 @@ mod catalogues;
 mod codes;
 mod columns;
 mod concurrent_charges;
+mod day_statements;
 mod days;
 mod dispatch;
 mod duplicate_ids;

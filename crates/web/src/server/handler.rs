@@ -25,6 +25,8 @@ use super::unread::{RequestBody, track};
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
+/// At most this many headers are added to an answer.
+const ADDED_HEADERS: usize = 12;
 /// A longer request ID of the caller is replaced.
 const MAX_REQUEST_ID_BYTES: usize = 64;
 
@@ -88,6 +90,7 @@ impl Handler {
         let (request, unread) = track(request);
         let mut response = self.route(request).await;
         let headers = response.headers_mut();
+        headers.reserve(ADDED_HEADERS);
         headers.entry(CACHE_CONTROL).or_insert(NO_CACHE);
         headers.insert(REQUEST_ID, id);
         rate.write(headers);
@@ -146,7 +149,7 @@ impl Handler {
             return given.clone();
         }
         let number = self.next_id.fetch_add(1, Ordering::Relaxed);
-        HeaderValue::from_str(&format!("{number:016x}")).expect("hex digits")
+        HeaderValue::try_from(format!("{number:016x}")).expect("hex digits")
     }
 
     fn count(&self, response: &Response, elapsed: Duration) {
