@@ -2,7 +2,7 @@
 //!
 //! Callers hand in one item each and wait. A task gathers the waiting items into one write; the next items gather while
 //! that write is in progress, so batches grow exactly when the database is the slower side. Where nobody waits for the
-//! result, writes also keep a distance: a larger batch costs much less for each item.
+//! result, writes are also spaced out: a larger batch costs much less for each item.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn writes_keep_their_distance() {
+    async fn writes_are_spaced_out() {
         let limits = Limits {
             interval: Duration::from_millis(10),
             ..LIMITS

@@ -40,7 +40,7 @@ pub const MOST_TRIES: usize = 2_048;
 const MAX_IN_FLIGHT: u32 = 1 << 20;
 /// Maximum number of results in one transaction.
 const BATCH: usize = 1024;
-/// Nobody waits for these writes. What is not written when a node dies is sent again.
+/// No caller waits for these writes. If a node dies before a write, its callbacks are sent again.
 const WRITE_INTERVAL: Duration = Duration::from_millis(20);
 /// How long to wait before storing a result again.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -106,20 +106,18 @@ impl CallbackStore for PostgresStore {
         batch: Arc<Vec<CallbackSettlement>>,
     ) -> Result<Vec<bool>, StoreError> {
         let days = &self.day_statements;
-        let day = |settlement: &CallbackSettlement| {
-            let message = settlement.message?;
-            days.day(message.as_i64())
-        };
-        let mut ordered: Vec<&CallbackSettlement> = batch.iter().collect();
+        let with_day = |settlement| (day(days, settlement), settlement);
+        let mut ordered: Vec<(Option<Day>, &CallbackSettlement)> =
+            batch.iter().map(with_day).collect();
         // Rows are locked in this order.
-        ordered.sort_by_key(|settlement| (day(settlement), settlement.id));
-        ordered.dedup_by_key(|settlement| settlement.id);
+        ordered.sort_by_key(|(day, settlement)| (*day, settlement.id));
+        ordered.dedup_by_key(|(_, settlement)| settlement.id);
         let mut settled = HashSet::with_capacity(batch.len());
-        for same_day in ordered.chunk_by(|a, b| day(a) == day(b)) {
+        for same_day in ordered.chunk_by(|(one, _), (other, _)| one == other) {
             let settle = SettleDay {
                 node: node.as_i64(),
-                day: day(same_day[0]),
-                columns: SettlementColumns::from_settlements(same_day),
+                day: same_day[0].0,
+                columns: SettlementColumns::from_settlements(same_day.iter().map(|(_, s)| *s)),
                 days,
             };
             settled.extend(retry::run(&self.pool, "settle callbacks", &settle).await?);
@@ -235,6 +233,11 @@ impl CallbackStore for PostgresStore {
     }
 }
 
+/// The day to name in the statement that settles a callback.
+fn day(days: &DayStatements, settlement: &CallbackSettlement) -> Option<Day> {
+    days.day(settlement.message?.as_i64())
+}
+
 /// Settles callbacks whose partition is the same.
 struct SettleDay<'a> {
     node: i64,
@@ -275,7 +278,7 @@ struct SettlementColumns<'a> {
 }
 
 impl<'a> SettlementColumns<'a> {
-    fn from_settlements(settlements: &[&'a CallbackSettlement]) -> Self {
+    fn from_settlements(settlements: impl Iterator<Item = &'a CallbackSettlement>) -> Self {
         let mut columns = Self::default();
         for settlement in settlements {
             columns.push(settlement);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::delivery::CallbackNext;
+use domain::delivery::{CallbackNext, CallbackSettlement};
 use domain::message::MessageState;
 use domain::ports::{CallbackFilter, Matched, Store};
 use domain::{NodeId, Outcome};
@@ -16,6 +16,17 @@ use super::steps::{
 
 /// Delivers messages in one batch of each kind, and returns which of their callbacks were settled.
 async fn deliver_together(store: &Arc<dyn Store>, node: NodeId, ids: &[u64]) -> Vec<bool> {
+    let settlements = end_together(store, node, ids).await;
+    let settled = store.settle_callbacks(node, Arc::new(settlements)).await;
+    settled.expect("answers")
+}
+
+/// Ends messages in one batch of each kind, and returns the results of their callbacks, which are not stored yet.
+async fn end_together(
+    store: &Arc<dyn Store>,
+    node: NodeId,
+    ids: &[u64],
+) -> Vec<CallbackSettlement> {
     let reference = |id: &u64| format!("ref-{id}");
     accept(store, ids.iter().map(|id| held(*id, node)).collect()).await;
     let sent = ids
@@ -30,10 +41,21 @@ async fn deliver_together(store: &Arc<dyn Store>, node: NodeId, ids: &[u64]) -> 
         Matched::Ended(ended) => attempted(&ended.callback.expect("held"), CallbackNext::Done, 3),
         other => panic!("not ended: {other:?}"),
     });
-    let settled = store
-        .settle_callbacks(node, Arc::new(settlements.collect()))
-        .await;
-    settled.expect("answers")
+    settlements.collect()
+}
+
+/// The second store has not seen any day yet, so it learns of later days while it handles the batch.
+#[tokio::test]
+async fn callbacks_of_many_days_are_settled_in_one_batch() {
+    let database = Database::postgres().await;
+    let store = database.open().await;
+    let node = join(&store).await;
+    let ids: Vec<u64> = (0..60).map(|n| id(1 + n * 7 % 11, n)).collect();
+    let settlements = end_together(&store, node, &ids).await;
+    let other = database.open().await;
+    let settled = other.settle_callbacks(node, Arc::new(settlements)).await;
+    assert_eq!(settled.expect("answers"), [true; 60]);
+    assert_eq!(release_all(&store, node).await, 0);
 }
 
 #[tokio::test]
