@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 /// Limits of a batcher.
@@ -19,6 +19,8 @@ pub struct Limits {
     pub queue: usize,
     /// Maximum number of items in one write.
     pub batch: usize,
+    /// How many writes may be in progress at once.
+    pub writes: usize,
     /// The shortest time from the beginning of a write to the beginning of the next one.
     pub interval: Duration,
 }
@@ -116,7 +118,15 @@ async fn gather<I, O, E, W, F>(
 {
     // A restarted task takes the receiver over: the lock is released when its predecessor panics.
     let mut receiver = receiver.lock().await;
+    let mut writes = JoinSet::new();
+    let mut begun = Instant::now() - limits.interval;
     loop {
+        while writes.len() >= limits.writes {
+            join_next(&mut writes).await;
+        }
+        if !limits.interval.is_zero() && receiver.len() < limits.batch {
+            sleep_until(begun + limits.interval).await;
+        }
         let mut waiting = Vec::with_capacity(limits.batch.min(64));
         let count = tokio::select! {
             biased;
@@ -130,20 +140,22 @@ async fn gather<I, O, E, W, F>(
         if count == 0 {
             break;
         }
-        let begun = Instant::now();
+        begun = Instant::now();
         let write = write.clone();
-        let written = tokio::spawn(async move {
+        // Each write has its own task, so that a panic affects only the callers of its batch.
+        writes.spawn(async move {
             let (items, answers): (Vec<I>, Vec<_>) = waiting.into_iter().unzip();
             deliver(write(items).await, answers);
         });
-        // One write at a time: two at once would only halve the batches. It runs in its own task, so that a panic
-        // affects only the callers of this batch.
-        if let Err(error) = written.await {
-            tracing::error!(%error, "a write panicked");
-        }
-        if !limits.interval.is_zero() && receiver.len() < limits.batch {
-            sleep_until(begun + limits.interval).await;
-        }
+    }
+    while !writes.is_empty() {
+        join_next(&mut writes).await;
+    }
+}
+
+async fn join_next(writes: &mut JoinSet<()>) {
+    if let Some(Err(error)) = writes.join_next().await {
+        tracing::error!(%error, "a write panicked");
     }
 }
 
@@ -178,6 +190,7 @@ mod tests {
     const LIMITS: Limits = Limits {
         queue: 8,
         batch: 4,
+        writes: 1,
         interval: Duration::ZERO,
     };
 
@@ -226,6 +239,37 @@ mod tests {
             now,
             "it does not wait"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_many_writes_as_allowed_are_in_progress_at_once() {
+        let limits = Limits {
+            batch: 1,
+            writes: 2,
+            ..LIMITS
+        };
+        let in_progress = Arc::new(AtomicUsize::new(0));
+        let batcher = Arc::new(Batcher::start(limits, {
+            let in_progress = in_progress.clone();
+            move |_: Vec<()>| {
+                let in_progress = in_progress.clone();
+                async move {
+                    let now = in_progress.fetch_add(1, Ordering::SeqCst) + 1;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    in_progress.fetch_sub(1, Ordering::SeqCst);
+                    Ok::<_, Refused>(vec![now])
+                }
+            }
+        }));
+        let calls = (0..6).map(|_| {
+            let batcher = batcher.clone();
+            tokio::spawn(async move { batcher.write(()).await.expect("written") })
+        });
+        let mut most = 0;
+        for call in calls.collect::<Vec<_>>() {
+            most = most.max(call.await.expect("no panic"));
+        }
+        assert_eq!(most, limits.writes);
     }
 
     #[tokio::test]

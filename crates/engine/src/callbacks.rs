@@ -141,6 +141,7 @@ impl Callbacks {
         let limits = Limits {
             queue: 2 * MAX_HELD,
             batch: BATCH,
+            writes: 1,
             interval: WRITE_INTERVAL,
         };
         let settle = Batcher::start(limits, {

@@ -85,6 +85,11 @@ impl Upstream {
         })
     }
 
+    /// Asks the upstream once whether it accepts messages with these settings. The error says what is wrong.
+    pub async fn try_connection(settings: &UpstreamSettings) -> Result<(), String> {
+        probe::check(&UpstreamClient::new(settings)).await
+    }
+
     pub fn settings(&self) -> &UpstreamSettings {
         &self.settings
     }

@@ -196,7 +196,7 @@ fn upstreams(running: &[RunningCarrier]) -> Vec<Arc<Upstream>> {
         .collect()
 }
 
-fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings> {
+pub(crate) fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings> {
     let carrier = carrier.clone();
     let tls = match &carrier.tls_ca {
         None => SmppTls::default(),
@@ -248,7 +248,7 @@ fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings
     })
 }
 
-fn upstream_settings(
+pub(crate) fn upstream_settings(
     carrier: &settings::UpstreamCarrier,
     base_url: &str,
 ) -> anyhow::Result<UpstreamSettings> {

@@ -177,7 +177,11 @@ pub(crate) enum SimulatorCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Check the configuration and print the values in effect
-    Check,
+    Check {
+        /// Also connect to each carrier with its settings; nothing is sent
+        #[arg(long)]
+        connect: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, Args)]

@@ -6,6 +6,7 @@ mod backup;
 mod callbacks;
 mod carrier;
 mod checked;
+mod connect;
 mod files;
 mod history;
 mod invite;
@@ -47,9 +48,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let command = cli
         .command
         .unwrap_or(Command::Serve(crate::cli::ServeArgs::default()));
-    if let Command::Config(ConfigCommand::Check) = command {
+    if let Command::Config(ConfigCommand::Check { connect }) = command {
         print!("{}", toml::to_string(&config)?);
-        return Ok(());
+        if !connect {
+            return Ok(());
+        }
     }
     if let Command::Numbers(NumbersCommand::Correct(args)) = command {
         return numbers::correct(&args);
@@ -78,8 +81,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Backup(args) => backup::run(&config, args).await,
             Command::Restore(args) => backup::restore(&config, args).await,
             Command::Key(command) => key::run(&config, command).await,
-            Command::Config(ConfigCommand::Check)
-            | Command::Numbers(NumbersCommand::Correct(_)) => {
+            Command::Config(ConfigCommand::Check { .. }) => connect::run(&config).await,
+            Command::Numbers(NumbersCommand::Correct(_)) => {
                 unreachable!("answered above, without a runtime")
             }
         }

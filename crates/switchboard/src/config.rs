@@ -3,9 +3,11 @@
 mod callbacks;
 pub(crate) mod carriers;
 mod database;
+mod environment;
 mod load;
 mod messages;
 mod oauth;
+mod problems;
 pub(crate) mod routes;
 mod secret;
 mod server;
@@ -22,10 +24,11 @@ use callbacks::Callbacks;
 use carriers::Carrier;
 use database::Database;
 pub(crate) use database::{Security, parse_keys};
-pub(crate) use load::{load, modified_at};
+pub(crate) use load::load;
 use messages::{Billing, Retention, Senders, Simulator};
 use oauth::OAuth;
-use routes::Route;
+use problems::{Mistake, Places, Problems};
+use routes::{Route, RoutingSettings};
 pub(crate) use secret::Secret;
 use server::{Auth, Limits, Server, Tls};
 use telemetry::Metrics;
@@ -52,6 +55,7 @@ pub(crate) struct Config {
     pub(crate) simulator: Simulator,
     pub(crate) retention: Retention,
     pub(crate) security: Security,
+    pub(crate) routing: RoutingSettings,
     #[serde(rename = "carrier")]
     carriers: Vec<Carrier>,
     #[serde(rename = "route")]
@@ -77,6 +81,7 @@ impl Default for Config {
             simulator: Simulator::default(),
             retention: Retention::default(),
             security: Security::default(),
+            routing: RoutingSettings::default(),
             carriers: Vec::new(),
             routes: Vec::new(),
         }
@@ -85,41 +90,65 @@ impl Default for Config {
 
 impl Config {
     /// Reads secrets from the environment and from files.
-    pub(crate) fn resolve_secrets(&mut self) -> anyhow::Result<()> {
-        if let Some(url) = &mut self.database.url {
-            url.resolve("database.url")?;
-        }
-        if let Some(token) = &mut self.metrics.token {
-            token.resolve("metrics.token")?;
-        }
-        if let Some(key) = &mut self.security.key {
-            key.resolve("security.key")?;
-        }
-        for key in &mut self.security.former_keys {
-            key.resolve("security.former_keys")?;
-        }
-        self.carriers
-            .iter_mut()
-            .try_for_each(Carrier::resolve_secrets)
+    fn resolve_secrets(&mut self) -> Vec<Mistake> {
+        let resolved = self.secrets().map(|(key, secret)| secret.resolve(key));
+        let mut mistakes: Vec<Mistake> = resolved
+            .filter_map(Result::err)
+            .map(Mistake::from)
+            .collect();
+        mistakes.extend(carriers::resolve_secrets(&mut self.carriers));
+        mistakes
     }
 
-    /// Refuses settings that are invalid or contradict each other; the service then does not start.
-    pub(crate) fn check(&self) -> anyhow::Result<()> {
-        self.database_url()?;
-        self.security.keys()?;
-        self.token_header()?;
-        self.amount_header()?;
-        self.tls.check()?;
-        self.metrics.check(self.server.listen)?;
-        self.urls.check()?;
-        self.oauth.check()?;
-        self.limits.check()?;
-        self.database.check()?;
-        self.billing.check()?;
-        self.pin_from()?;
-        carriers::check(&self.carriers(), &self.routes)?;
-        self.log.targets()?;
-        Ok(())
+    /// Finds settings that are invalid or contradict each other; the service then does not start.
+    fn find_mistakes(&self) -> Vec<Mistake> {
+        let checks = [
+            self.database_url().map(drop),
+            self.security.keys().map(drop),
+            self.token_header().map(drop),
+            self.amount_header().map(drop),
+            self.tls.check(),
+            self.metrics.check(self.server.listen),
+            self.database.check(),
+            self.billing.check(),
+            self.pin_from().map(drop),
+            self.log.targets().map(drop),
+        ];
+        let checks = checks
+            .into_iter()
+            .chain(self.urls.checks())
+            .chain(self.oauth.checks())
+            .chain(self.limits.checks());
+        let mut mistakes: Vec<Mistake> =
+            checks.filter_map(Result::err).map(Mistake::from).collect();
+        mistakes.extend(carriers::find_mistakes(&self.carriers(), &self.routes));
+        mistakes
+    }
+
+    /// Checks the configuration again after flags have changed it.
+    pub(crate) fn check(&self) -> Result<(), Problems> {
+        let mut problems = Problems::default();
+        for mistake in self.find_mistakes() {
+            problems.add_mistake(&Places::default(), &mistake);
+        }
+        problems.into_result()
+    }
+
+    /// The secrets outside of carriers.
+    fn secrets(&mut self) -> impl Iterator<Item = (&'static str, &mut Secret)> {
+        let url = self.database.url.as_mut();
+        let token = self.metrics.token.as_mut();
+        let key = self.security.key.as_mut();
+        let former = self.security.former_keys.iter_mut();
+        let single = [
+            ("database.url", url),
+            ("metrics.token", token),
+            ("security.key", key),
+        ];
+        let single = single
+            .into_iter()
+            .filter_map(|(name, secret)| Some((name, secret?)));
+        single.chain(former.map(|key| ("security.former_keys", key)))
     }
 
     /// The configured database, or a file in the data folder.

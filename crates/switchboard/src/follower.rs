@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use domain::ports::Store;
 use engine::Engine;
-use engine::sending::published_rules::{NamedCarrier, PublishedRules, RulesInForce};
-use jiff::Timestamp;
+use engine::sending::published_rules::{NamedCarrier, Nodes, PublishedRules, RulesInForce};
 use outbound::UpstreamReports;
+use store::DatabaseUrl;
 use tokio::signal::unix::Signal;
 
 use crate::carriers::Carriers;
@@ -32,9 +32,10 @@ impl<'a> Follower<'a> {
         config: Config,
         mut carriers: Carriers,
     ) -> anyhow::Result<Self> {
-        let own = own_rules(&config, paths);
-        let (catalogues, node) = (engine.catalogues.clone(), engine.node());
-        let (mut rules, is_news) = RulesInForce::find(catalogues, store, node, own.clone()).await?;
+        let own = own_rules(&config);
+        let catalogues = engine.catalogues.clone();
+        let nodes = find_nodes(engine, store, &config).await?;
+        let (mut rules, is_news) = RulesInForce::find(catalogues, nodes, own.clone()).await?;
         carriers.apply(&config, rules.rules()).await?;
         if is_news {
             rules.publish(own).await?;
@@ -85,7 +86,12 @@ impl<'a> Follower<'a> {
 
     async fn reload(&mut self) -> anyhow::Result<()> {
         let config = config::load(self.paths)?;
-        let own = own_rules(&config, self.paths);
+        let own = own_rules(&config);
+        if let Err(older) = self.rules.check_newer(&own) {
+            self.carriers.apply(&config, self.rules.rules()).await?;
+            self.config = config;
+            return Err(older).context("carriers are as the file says; routes stay as they were");
+        }
         self.carriers.apply(&config, &own).await?;
         self.config = config;
         let published = self.rules.publish(own).await;
@@ -103,19 +109,33 @@ impl<'a> Follower<'a> {
     }
 }
 
+async fn find_nodes(engine: &Engine, store: &dyn Store, config: &Config) -> anyhow::Result<Nodes> {
+    if matches!(config.database_url()?, DatabaseUrl::Sqlite(_)) {
+        return Ok(Nodes::Single);
+    }
+    let nodes = store.list_nodes().await?;
+    let others_run = nodes
+        .iter()
+        .any(|node| node.node != engine.node() && !node.is_dead);
+    Ok(if others_run {
+        Nodes::OthersRun
+    } else {
+        Nodes::OthersStopped
+    })
+}
+
 /// The rules of this node's file.
-fn own_rules(config: &Config, paths: &ConfigPaths) -> PublishedRules<Route> {
+fn own_rules(config: &Config) -> PublishedRules<Route> {
     let is_named = |name: &str| {
         let mut named = config.routes.iter().flat_map(|route| &route.carriers);
         named.any(|other| other == name)
     };
     let carriers = config.carriers();
     let named = carriers.iter().filter(|carrier| is_named(carrier.name()));
-    PublishedRules {
-        modified_us: config::modified_at(paths).map_or(0, Timestamp::as_microsecond),
-        carriers: named
-            .map(|carrier| NamedCarrier::new(carrier.name(), &carrier.channels()))
-            .collect(),
-        routes: config.routes.clone(),
-    }
+    let named = named.map(|carrier| NamedCarrier::new(carrier.name(), &carrier.channels()));
+    PublishedRules::new(
+        config.routing.revision,
+        named.collect(),
+        config.routes.clone(),
+    )
 }

@@ -80,6 +80,11 @@ pub trait MessageStore: Send + Sync + 'static {
     /// an error applies only to the submissions of the failed transaction.
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult>;
 
+    /// How many calls of [`Self::accept`] at once give the highest rate.
+    fn concurrent_accepts(&self) -> usize {
+        1
+    }
+
     /// The stored answer of this idempotency key, within its lifetime.
     async fn find_answer(
         &self,

@@ -1,12 +1,16 @@
 //! Routing rules that one node publishes and all nodes follow.
 //!
 //! Each node has `[[route]]` in its own file, and files differ while they are being changed. The rules in force are
-//! therefore stored in the database. A node publishes its own on SIGHUP, or when it starts with a newer file.
+//! therefore stored in the database. A node publishes its own on SIGHUP, or when it starts with newer rules: those with a
+//! higher revision or, without revisions, those that were never published before. The times of files say nothing:
+//! a mounted file gets a new one with each start.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use domain::ports::{CatalogueKind, OperationsStore, StoreError};
-use domain::{Channel, NodeId};
+use domain::Channel;
+use domain::ports::{CatalogueKind, StoreError};
+use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +23,11 @@ const ATTEMPTS: usize = 5;
 /// never among them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PublishedRules<R> {
-    /// When the file with the rules was changed, in microseconds since 1970.
-    pub modified_us: i64,
+    /// The revision that the configuration gives them; 0 if it gives none.
+    #[serde(default)]
+    pub revision: u64,
+    /// When they were published. Former versions compare it with the time of their file.
+    modified_us: i64,
     /// The carriers that the rules name.
     pub carriers: Vec<NamedCarrier>,
     /// The rules.
@@ -52,6 +59,16 @@ impl NamedCarrier {
 }
 
 impl<R: PartialEq> PublishedRules<R> {
+    /// Rules to publish.
+    pub fn new(revision: u64, carriers: Vec<NamedCarrier>, routes: Vec<R>) -> Self {
+        Self {
+            revision,
+            modified_us: 0,
+            carriers,
+            routes,
+        }
+    }
+
     fn equals(&self, other: &Self) -> bool {
         self.routes == other.routes && self.carriers == other.carriers
     }
@@ -68,20 +85,41 @@ enum Start {
     Follow,
 }
 
+/// What is known about the nodes of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nodes {
+    /// It can have only this one.
+    Single,
+    /// It may have several, of which others run now.
+    OthersRun,
+    /// It may have several, and none of the others runs now.
+    OthersStopped,
+}
+
 /// A file without rules does not replace published ones while other nodes run: it may belong to a node that only answers.
+/// `was_replaced` says whether its rules were published before and replaced by others.
 fn choose_start<R: PartialEq>(
     published: Option<&PublishedRules<R>>,
     own: &PublishedRules<R>,
-    others_run: bool,
+    was_replaced: bool,
+    nodes: Nodes,
 ) -> Start {
     let has_rules = !own.routes.is_empty();
-    match published {
-        None if has_rules => Start::Publish,
-        None => Start::Own,
-        Some(published) if own.equals(published) => Start::Follow,
-        Some(published) if own.modified_us <= published.modified_us => Start::Follow,
-        Some(_) if has_rules || !others_run => Start::Publish,
-        Some(_) => Start::Follow,
+    let Some(published) = published else {
+        return if has_rules {
+            Start::Publish
+        } else {
+            Start::Own
+        };
+    };
+    match own.revision.cmp(&published.revision) {
+        Ordering::Less => Start::Follow,
+        Ordering::Greater => Start::Publish,
+        Ordering::Equal if own.equals(published) => Start::Follow,
+        Ordering::Equal if nodes == Nodes::Single => Start::Publish,
+        Ordering::Equal if own.revision > 0 || was_replaced => Start::Follow,
+        Ordering::Equal if has_rules || nodes == Nodes::OthersStopped => Start::Publish,
+        Ordering::Equal => Start::Follow,
     }
 }
 
@@ -100,6 +138,16 @@ pub enum RulesError {
     /// The own rules cannot be written as JSON.
     #[error("rules cannot be written")]
     Unwritable(#[source] serde_json::Error),
+    /// The rules in force have a higher revision, or other rules have the same one.
+    #[error(
+        "routing.revision is {own}, and the rules in force have revision {in_force}; to replace them, give yours {}", in_force + 1
+    )]
+    Older {
+        /// The revision of the own rules.
+        own: u64,
+        /// The revision of the rules in force.
+        in_force: u64,
+    },
     /// Other nodes published at every attempt.
     #[error("other nodes publish rules all the time")]
     Overtaken,
@@ -124,8 +172,7 @@ impl<R: Clone + PartialEq + Serialize + DeserializeOwned> RulesInForce<R> {
     /// to work here.
     pub async fn find(
         catalogues: Arc<Catalogues>,
-        store: &dyn OperationsStore,
-        this: NodeId,
+        nodes: Nodes,
         own: PublishedRules<R>,
     ) -> Result<(Self, bool), RulesError> {
         let mut in_force = Self {
@@ -145,18 +192,26 @@ impl<R: Clone + PartialEq + Serialize + DeserializeOwned> RulesInForce<R> {
                 return Ok((in_force, false));
             }
         };
-        let nodes = store.list_nodes().await?;
-        let others_run = nodes.iter().any(|node| node.node != this && !node.is_dead);
         let (version, published) = published.unzip();
         in_force.version = version.unwrap_or(0);
-        let start = choose_start(published.as_ref(), &own, others_run);
+        let was_replaced = in_force.was_published(&own).await?;
+        let start = choose_start(published.as_ref(), &own, was_replaced, nodes);
         if let Some(published) = published
             && start == Start::Follow
         {
             if !published.equals(&own) {
+                let (own, in_force) = (own.revision, published.revision);
+                let what_to_do = if own < in_force || own > 0 {
+                    "give this node's file the newer rules, or a higher routing.revision"
+                } else {
+                    "SIGHUP publishes the file's, and so does a higher routing.revision"
+                };
                 tracing::warn!(
                     version,
-                    "the rules in force are others than those of this node's file, and are followed; SIGHUP publishes the file's"
+                    revision = in_force,
+                    revision_of_the_file = own,
+                    was_replaced,
+                    "the rules in force are others than those of this node's file, and are followed; {what_to_do}"
                 );
             }
             in_force.rules = published;
@@ -164,9 +219,39 @@ impl<R: Clone + PartialEq + Serialize + DeserializeOwned> RulesInForce<R> {
         Ok((in_force, start == Start::Publish))
     }
 
+    /// Whether an earlier version has these rules. Versions are few, and read only if the newest one has others.
+    async fn was_published(&self, own: &PublishedRules<R>) -> Result<bool, RulesError> {
+        for version in (1..=self.version).rev() {
+            // A version that cannot be read is from another program, with other rules.
+            if let Ok(Some(published)) = self.read_version(version).await
+                && own.equals(&published)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The rules that this node follows.
     pub fn rules(&self) -> &PublishedRules<R> {
         &self.rules
+    }
+
+    /// Refuses rules that the rules in force have replaced, by their revisions.
+    pub fn check_newer(&self, own: &PublishedRules<R>) -> Result<(), RulesError> {
+        let in_force = self.rules.revision;
+        let is_older = match own.revision.cmp(&in_force) {
+            Ordering::Less => true,
+            Ordering::Equal => own.revision > 0 && !own.equals(&self.rules),
+            Ordering::Greater => false,
+        };
+        if is_older {
+            return Err(RulesError::Older {
+                own: own.revision,
+                in_force,
+            });
+        }
+        Ok(())
     }
 
     /// Makes all nodes follow these rules.
@@ -174,14 +259,13 @@ impl<R: Clone + PartialEq + Serialize + DeserializeOwned> RulesInForce<R> {
         for _ in 0..ATTEMPTS {
             self.catalogues.look_again().await?;
             if let Ok(Some((version, published))) = self.read().await {
-                self.version = version;
-                if published.equals(&own) {
-                    self.rules = published;
+                (self.version, self.rules) = (version, published);
+                self.check_newer(&own)?;
+                if self.rules.equals(&own) && self.rules.revision == own.revision {
                     return Ok(());
                 }
-                // A node that starts later with an older file must not undo this.
-                own.modified_us = own.modified_us.max(published.modified_us);
             }
+            own.modified_us = Timestamp::now().as_microsecond();
             let previous = self.newest();
             let content = serde_json::to_string(&own).map_err(RulesError::Unwritable)?;
             let rows = u32::try_from(own.routes.len()).unwrap_or(u32::MAX);
@@ -216,13 +300,16 @@ impl<R: Clone + PartialEq + Serialize + DeserializeOwned> RulesInForce<R> {
 
     async fn read(&self) -> Result<Option<(u32, PublishedRules<R>)>, RulesError> {
         let version = self.newest();
+        let published = self.read_version(version).await?;
+        Ok(published.map(|published| (version, published)))
+    }
+
+    async fn read_version(&self, version: u32) -> Result<Option<PublishedRules<R>>, RulesError> {
         let content = self.catalogues.version(CatalogueKind::Routes, version);
-        let Some(content) = content.await? else {
-            return Ok(None);
-        };
-        let published = serde_json::from_str(&content)
-            .map_err(|source| RulesError::Unreadable { version, source })?;
-        Ok(Some((version, published)))
+        let published = content.await?.map(|content| serde_json::from_str(&content));
+        published
+            .transpose()
+            .map_err(|source| RulesError::Unreadable { version, source })
     }
 }
 
@@ -230,52 +317,165 @@ impl<R: Clone + PartialEq + Serialize + DeserializeOwned> RulesInForce<R> {
 mod tests {
     use super::*;
 
-    fn rules(modified_us: i64, routes: &[&str]) -> PublishedRules<String> {
-        PublishedRules {
-            modified_us,
-            carriers: Vec::new(),
-            routes: routes.iter().map(|name| (*name).to_owned()).collect(),
+    fn rules(revision: u64, routes: &[&str]) -> PublishedRules<String> {
+        let routes = routes.iter().map(|name| (*name).to_owned());
+        PublishedRules::new(revision, Vec::new(), routes.collect())
+    }
+
+    #[test]
+    fn newer_rules_count_at_start() {
+        let (none, three) = (rules(0, &["a"]), rules(3, &["a"]));
+        let (none, three) = (Some(&none), Some(&three));
+        let (new, replaced) = (false, true);
+        for (case, published, own, was_replaced, nodes, expected) in [
+            (
+                "nothing at all",
+                None,
+                rules(0, &[]),
+                new,
+                Nodes::OthersStopped,
+                Start::Own,
+            ),
+            (
+                "the first",
+                None,
+                rules(0, &["a"]),
+                new,
+                Nodes::OthersRun,
+                Start::Publish,
+            ),
+            (
+                "the same",
+                none,
+                rules(0, &["a"]),
+                replaced,
+                Nodes::OthersRun,
+                Start::Follow,
+            ),
+            (
+                "new",
+                none,
+                rules(0, &["b"]),
+                new,
+                Nodes::OthersRun,
+                Start::Publish,
+            ),
+            (
+                "older",
+                none,
+                rules(0, &["b"]),
+                replaced,
+                Nodes::OthersRun,
+                Start::Follow,
+            ),
+            (
+                "older, alone",
+                none,
+                rules(0, &["b"]),
+                replaced,
+                Nodes::OthersStopped,
+                Start::Follow,
+            ),
+            (
+                "undone",
+                none,
+                rules(0, &["b"]),
+                replaced,
+                Nodes::Single,
+                Start::Publish,
+            ),
+            (
+                "none",
+                none,
+                rules(0, &[]),
+                new,
+                Nodes::OthersRun,
+                Start::Follow,
+            ),
+            (
+                "none, alone",
+                none,
+                rules(0, &[]),
+                new,
+                Nodes::OthersStopped,
+                Start::Publish,
+            ),
+            (
+                "none, single",
+                none,
+                rules(0, &[]),
+                new,
+                Nodes::Single,
+                Start::Publish,
+            ),
+            (
+                "a higher revision",
+                three,
+                rules(4, &["b"]),
+                replaced,
+                Nodes::OthersRun,
+                Start::Publish,
+            ),
+            (
+                "a first revision",
+                none,
+                rules(1, &["a"]),
+                new,
+                Nodes::OthersRun,
+                Start::Publish,
+            ),
+            (
+                "the same revision",
+                three,
+                rules(3, &["a"]),
+                new,
+                Nodes::OthersRun,
+                Start::Follow,
+            ),
+            (
+                "a contradiction",
+                three,
+                rules(3, &["b"]),
+                new,
+                Nodes::OthersRun,
+                Start::Follow,
+            ),
+            (
+                "a lower revision",
+                three,
+                rules(2, &["b"]),
+                new,
+                Nodes::OthersRun,
+                Start::Follow,
+            ),
+            (
+                "a lower revision, single",
+                three,
+                rules(2, &["b"]),
+                new,
+                Nodes::Single,
+                Start::Follow,
+            ),
+            (
+                "no revision any more",
+                three,
+                rules(0, &["b"]),
+                new,
+                Nodes::OthersRun,
+                Start::Follow,
+            ),
+        ] {
+            let start = choose_start(published, &own, was_replaced, nodes);
+            assert_eq!(start, expected, "{case}");
         }
     }
 
     #[test]
-    fn the_newer_file_counts_at_start() {
-        let published = rules(10, &["a"]);
-        let published = Some(&published);
-        for (case, published, own, others_run, expected) in [
-            ("nothing at all", None, rules(5, &[]), false, Start::Own),
-            ("the first", None, rules(5, &["a"]), true, Start::Publish),
-            (
-                "the same",
-                published,
-                rules(20, &["a"]),
-                true,
-                Start::Follow,
-            ),
-            ("newer", published, rules(20, &["b"]), true, Start::Publish),
-            ("older", published, rules(5, &["b"]), true, Start::Follow),
-            ("as old", published, rules(10, &["b"]), true, Start::Follow),
-            ("no file", published, rules(0, &[]), false, Start::Follow),
-            (
-                "newer, without rules",
-                published,
-                rules(20, &[]),
-                true,
-                Start::Follow,
-            ),
-            (
-                "newer, without rules, alone",
-                published,
-                rules(20, &[]),
-                false,
-                Start::Publish,
-            ),
-        ] {
-            assert_eq!(
-                choose_start(published, &own, others_run),
-                expected,
-                "{case}"
-            );
-        }
+    fn former_versions_and_this_one_read_each_others_rules() {
+        let former = r#"{"modified_us":10,"carriers":[],"routes":["a"]}"#;
+        let read: PublishedRules<String> = serde_json::from_str(former).expect("readable");
+        assert!(read.equals(&rules(0, &["a"])));
+        let written = serde_json::to_value(rules(3, &["a"])).expect("JSON");
+        assert!(written["modified_us"].is_i64(), "{written}");
     }
 }

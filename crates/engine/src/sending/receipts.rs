@@ -34,6 +34,7 @@ impl Receipts {
         let limits = Limits {
             queue: QUEUE,
             batch: BATCH,
+            writes: 1,
             interval: Duration::ZERO,
         };
         let batcher = Batcher::start(limits, {

@@ -139,6 +139,7 @@ impl Submit {
         let limits = Limits {
             queue: settings.accept_queue,
             batch: settings.accept_batch,
+            writes: store.concurrent_accepts(),
             interval: Duration::ZERO,
         };
         let (key_store, key_clock) = (store.clone(), clock.clone());

@@ -33,6 +33,7 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(20);
 const INTAKE: Limits = Limits {
     queue: 100,
     batch: 20,
+    writes: 2,
     interval: Duration::ZERO,
 };
 

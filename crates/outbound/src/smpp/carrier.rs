@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ::smpp::{BindKind, Session, SessionOptions};
+use ::smpp::{BindKind, Incoming, Session, SessionOptions, ShortMessage, Status, Tls};
 use async_trait::async_trait;
 use domain::Clock;
 use domain::delivery::{CarrierAnswer, QueuedMessage};
@@ -14,10 +14,36 @@ use tokio::task::JoinHandle;
 use super::compose::reference_without_id;
 use super::counts::{LinkCounts, PartialMessages};
 use super::incoming::DeliveryHandler;
-use super::link::{Allowed, Connector, Link};
+use super::link::{Allowed, Connector, Link, describe};
 use super::metrics::Metrics;
 use super::{BindMode, SmppSettings, tls};
 use crate::pace::Pace;
+
+fn session_options(settings: &SmppSettings, tls: Option<Tls>) -> SessionOptions {
+    SessionOptions {
+        system_id: settings.system_id.clone(),
+        password: settings.password.clone(),
+        system_type: settings.system_type.clone(),
+        window: settings.window.max(1),
+        bind_timeout: settings.response_timeout,
+        response_timeout: settings.response_timeout,
+        late_answer: settings.late_answer,
+        enquire_every: settings.enquire_every,
+        source: settings.source,
+        tls,
+        ..SessionOptions::default()
+    }
+}
+
+/// Leaves everything that an SMSC delivers to others.
+struct RefuseAll;
+
+#[async_trait]
+impl Incoming for RefuseAll {
+    async fn deliver(&self, _: Box<ShortMessage>) -> Status {
+        Status::ESME_RX_T_APPN
+    }
+}
 
 /// An SMPP carrier. It connects as soon as it may have binds, and disconnects when it is stopped or dropped.
 pub struct SmppCarrier {
@@ -57,19 +83,7 @@ impl SmppCarrier {
         let connector = Arc::new(Connector {
             carrier: settings.name.clone(),
             address: settings.address.clone(),
-            options: SessionOptions {
-                system_id: settings.system_id.clone(),
-                password: settings.password.clone(),
-                system_type: settings.system_type.clone(),
-                window: settings.window.max(1),
-                bind_timeout: settings.response_timeout,
-                response_timeout: settings.response_timeout,
-                late_answer: settings.late_answer,
-                enquire_every: settings.enquire_every,
-                source: settings.source,
-                tls,
-                ..SessionOptions::default()
-            },
+            options: session_options(&settings, tls),
             reconnect_after: settings.reconnect_after,
             incoming: Arc::new(handler),
             link_counts: LinkCounts::default(),
@@ -99,6 +113,22 @@ impl SmppCarrier {
             allowed,
             tasks: Mutex::new(tasks),
         })
+    }
+
+    /// Connects, binds and unbinds once, to see whether these settings work. It binds as a transmitter, so that the
+    /// SMSC delivers nothing to it. The error says what is wrong.
+    pub async fn try_connection(settings: &SmppSettings) -> Result<(), String> {
+        let options = SessionOptions {
+            bind: BindKind::Transmitter,
+            ..session_options(settings, tls::options(settings)?)
+        };
+        match Session::connect(&settings.address, options, Arc::new(RefuseAll)).await {
+            Ok(session) => {
+                session.unbind().await;
+                Ok(())
+            }
+            Err(error) => Err(describe(&error)),
+        }
     }
 
     pub fn settings(&self) -> &SmppSettings {

@@ -274,7 +274,7 @@ fn pause(first: Duration, failures: u32, random: u32) -> Duration {
 }
 
 /// Why the link is down, with causes and what to check. Contains no secrets.
-fn describe(error: &ConnectError) -> String {
+pub(super) fn describe(error: &ConnectError) -> String {
     if let ConnectError::Refused(status) = error {
         let (words, advice) = explain(*status);
         return format!("bind refused: {status}, {words}; {advice}");

@@ -39,7 +39,7 @@ pub(super) async fn run(client: Arc<UpstreamClient>, health: Arc<UpstreamHealth>
 ///
 /// An upstream of our own kind has one URL that tells whether it accepts messages and one that needs the token. Others
 /// may have neither; then any answer is enough.
-async fn check(client: &UpstreamClient) -> Result<(), String> {
+pub(super) async fn check(client: &UpstreamClient) -> Result<(), String> {
     for path in ["health/ready", "token"] {
         let reply = client.get(path).await.map_err(|error| error.to_string())?;
         if reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS {

@@ -35,6 +35,11 @@ impl MessageStore for SqliteStore {
             .await
     }
 
+    /// The writer finds the second batch when it has committed the first one, and does not wait for callers.
+    fn concurrent_accepts(&self) -> usize {
+        2
+    }
+
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         let count = batch.len();
         let rows = batch

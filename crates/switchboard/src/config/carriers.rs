@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use domain::Channel;
 use engine::sending::routing::MAX_CARRIERS;
 use outbound::simulator;
@@ -12,6 +12,7 @@ use outbound::smpp::{BindMode, Gsm7Form, IdForm, LongText};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::problems::Mistake;
 use super::routes::{KnownCarrier, Route};
 use super::secret::Secret;
 
@@ -321,24 +322,42 @@ fn check_rate(rate: Option<u32>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Reads the secrets of carriers from the environment and from files.
+pub(super) fn resolve_secrets(carriers: &mut [Carrier]) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    for (index, carrier) in carriers.iter_mut().enumerate() {
+        if let Err(error) = carrier.resolve_secrets() {
+            mistakes.push(Mistake::in_item("carrier", index, error));
+        }
+    }
+    mistakes
+}
+
 /// Checks carriers and routes together.
-pub(super) fn check(carriers: &[Carrier], routes: &[Route]) -> anyhow::Result<()> {
-    ensure!(
-        carriers.len() <= MAX_CARRIERS,
-        "there are {} carriers; at most {MAX_CARRIERS} are possible",
-        carriers.len()
-    );
+pub(super) fn find_mistakes(carriers: &[Carrier], routes: &[Route]) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    if carriers.len() > MAX_CARRIERS {
+        let count = carriers.len();
+        let error = anyhow!("there are {count} carriers; at most {MAX_CARRIERS} are possible");
+        mistakes.push(error.into());
+    }
     let mut names = HashSet::new();
-    for carrier in carriers {
-        carrier.check()?;
+    for (index, carrier) in carriers.iter().enumerate() {
+        let mut add = |error| mistakes.push(Mistake::in_item("carrier", index, error));
+        if let Err(error) = carrier.check() {
+            add(error);
+        }
         let name = carrier.name();
-        ensure!(names.insert(name), "there are two carriers named '{name}'");
+        if !names.insert(name) {
+            add(anyhow!("there are two carriers named '{name}'"));
+        }
     }
     let known: Vec<KnownCarrier<'_>> = carriers.iter().map(KnownCarrier::from).collect();
     for (index, route) in routes.iter().enumerate() {
-        route
-            .rule(&known)
-            .with_context(|| format!("route {}", index + 1))?;
+        let rule = route.rule(&known);
+        if let Err(error) = rule.with_context(|| format!("route {}", index + 1)) {
+            mistakes.push(Mistake::in_item("route", index, error));
+        }
     }
-    Ok(())
+    mistakes
 }

@@ -1,104 +1,219 @@
 //! The sources of the configuration: a file, then the environment, then flags.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
+use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::Config;
+use super::problems::{Places, Problems, join};
+use super::{Config, environment};
 use crate::cli::ConfigPaths;
 
 /// The file that is read if none is named.
 const DEFAULT_FILE: &str = "switchboard.toml";
-/// Every key can also be set in the environment: `SWITCHBOARD_SECTION__KEY`.
-const ENV_PREFIX: &str = "SWITCHBOARD_";
 
+/// Reads the configuration. The error names everything that is wrong.
 pub(crate) fn load(paths: &ConfigPaths) -> anyhow::Result<Config> {
-    let mut table = read_file(paths.config.as_deref())?;
-    for (name, value) in std::env::vars() {
-        set_from_env(&mut table, &name, &value)?;
-    }
-    let mut config: Config = table.try_into().context("the configuration is not valid")?;
+    let file = paths.config.as_deref();
+    let default = || Some(Path::new(DEFAULT_FILE)).filter(|path| path.exists());
+    let file = match file.or_else(default) {
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+            Some((path, text))
+        }
+        None => None,
+    };
+    let file = file.as_ref().map(|(path, text)| (*path, text.as_str()));
+    let mut config = parse(file, std::env::vars())?;
     if let Some(folder) = &paths.data_dir {
         config.data_dir.clone_from(folder);
     }
-    config.resolve_secrets()?;
-    config.check()?;
     Ok(config)
 }
 
-/// When the configuration file was last modified; `None` if there is no file.
-pub(crate) fn modified_at(paths: &ConfigPaths) -> Option<Timestamp> {
-    let path = file(paths.config.as_deref())?;
-    let modified = std::fs::metadata(path).and_then(|file| file.modified());
-    modified
-        .ok()
-        .and_then(|time| Timestamp::try_from(time).ok())
-}
-
-fn file(named: Option<&Path>) -> Option<&Path> {
-    let default = || Some(Path::new(DEFAULT_FILE)).filter(|path| path.exists());
-    named.or_else(default)
-}
-
-fn read_file(named: Option<&Path>) -> anyhow::Result<Table> {
-    let Some(path) = file(named) else {
-        return Ok(Table::new());
+fn parse(
+    file: Option<(&Path, &str)>,
+    variables: impl Iterator<Item = (String, String)>,
+) -> Result<Config, Problems> {
+    let (mut table, mut places) = match file {
+        Some((path, text)) => parse_file(path, text)?,
+        None => (Table::new(), Places::default()),
     };
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse()
-        .with_context(|| format!("{} is not valid TOML", path.display()))
+    let mut problems = Problems::default();
+    let (texts, unfitting) = environment::apply(&mut table, &mut places, variables);
+    for error in unfitting {
+        problems.add_mistake(&places, &error.into());
+    }
+    let mut config = read_values(table, &texts, &places, &mut problems);
+    for mistake in config.resolve_secrets() {
+        problems.add_mistake(&places, &mistake);
+    }
+    for mistake in config.find_mistakes() {
+        problems.add_mistake(&places, &mistake);
+    }
+    problems.into_result()?;
+    Ok(config)
 }
 
-/// Applies one environment variable if it is a key. Other variables with the prefix are ignored.
-fn set_from_env(table: &mut Table, name: &str, value: &str) -> anyhow::Result<()> {
-    let Some(key) = name.strip_prefix(ENV_PREFIX) else {
-        return Ok(());
+fn parse_file(path: &Path, text: &str) -> Result<(Table, Places), Problems> {
+    let (spans, errors) = DeTable::parse_recoverable(text);
+    let mut problems = Problems::default();
+    for error in &errors {
+        problems.add_syntax(path, text, error);
+    }
+    let table = text.parse().unwrap_or_else(|error| {
+        if errors.is_empty() {
+            problems.add_syntax(path, text, &error);
+        }
+        Table::new()
+    });
+    problems.into_result()?;
+    Ok((table, Places::from_file(path, text, spans.get_ref())))
+}
+
+/// Reads the configuration from a table. What cannot be read is a problem and is left out.
+fn read_values(
+    table: Table,
+    texts: &HashMap<String, String>,
+    places: &Places,
+    problems: &mut Problems,
+) -> Config {
+    let mut root = Value::Table(table);
+    let mut found = HashSet::new();
+    loop {
+        if let Ok(config) = read(&root) {
+            return config;
+        }
+        let Some((path, error)) = find_unreadable(&root) else {
+            return Config::default();
+        };
+        let key = path
+            .iter()
+            .fold(String::new(), |key, part| join(&key, part));
+        // A variable that looks like a number may be meant as a text.
+        let text = texts.get(&key).map(|text| Value::String(text.clone()));
+        match text.filter(|text| get(&root, &path) != Some(text)) {
+            Some(text) => replace(&mut root, &path, Some(text)),
+            None => {
+                replace(&mut root, &path, None);
+                problems.add_value(places, &key, &error);
+                if !found.insert(key) {
+                    return Config::default();
+                }
+            }
+        }
+    }
+}
+
+fn read(root: &Value) -> Result<Config, String> {
+    let config = root.clone().try_into::<Config>();
+    config.map_err(|error| error.message().to_owned())
+}
+
+/// The path to a value that cannot be read, and the error.
+fn find_unreadable(root: &Value) -> Option<(Vec<String>, String)> {
+    let sections = root.as_table().into_iter().flatten();
+    let mut sections = sections.flat_map(|(section, value)| match value {
+        Value::Array(items) if items.iter().all(Value::is_table) => {
+            let item = |(index, item): (usize, &Value)| {
+                (section, Some(index), Value::Array(vec![item.clone()]))
+            };
+            items.iter().enumerate().map(item).collect()
+        }
+        value => vec![(section, None, value.clone())],
+    });
+    let (index, root, mut path, error) = sections.find_map(|(section, index, value)| {
+        let root = Value::Table(Table::from_iter([(section.clone(), value)]));
+        let error = read(&root).err()?;
+        let first = index.map(|_| "1".to_owned());
+        let path: Vec<String> = [section.clone()].into_iter().chain(first).collect();
+        Some((index, root, path, error))
+    })?;
+    while let Some(key) = find_cause(&root, &path, &error) {
+        path.push(key);
+    }
+    if let Some(index) = index {
+        path[1] = (index + 1).to_string();
+    }
+    Some((path, error))
+}
+
+/// The key of the table at this path that causes the error: without it there is none, or another one.
+fn find_cause(root: &Value, path: &[String], error: &str) -> Option<String> {
+    // All keys that it has may be right.
+    if error.starts_with("missing field") {
+        return None;
+    }
+    let keys = get(root, path)?.as_table()?.keys();
+    let is_cause = |key: &&String| {
+        // Without its kind, nothing else of a carrier is read.
+        if *key == "kind" && !error.starts_with("unknown variant") {
+            return false;
+        }
+        let mut without = root.clone();
+        let path: Vec<String> = path.iter().chain([*key]).cloned().collect();
+        replace(&mut without, &path, None);
+        read(&without).err().as_deref() != Some(error)
     };
-    let key = key.to_ascii_lowercase();
-    match key.split_once("__") {
-        Some((section, key)) => {
-            let section = table.entry(section).or_insert_with(|| Table::new().into());
-            let section = section
-                .as_table_mut()
-                .with_context(|| format!("{name} does not name a section"))?;
-            section.insert(key.to_owned(), parse_value(value));
-        }
-        None if key == "data_dir" => {
-            table.insert(key, Value::String(value.to_owned()));
-        }
-        None => {}
-    }
-    Ok(())
+    keys.into_iter().find(is_cause).cloned()
 }
 
-/// `true`, numbers and `["lists"]` are parsed as such, everything else is a string.
-fn parse_value(text: &str) -> Value {
-    let parsed = format!("value = {text}")
-        .parse::<Table>()
-        .ok()
-        .and_then(|mut table| table.remove("value"));
-    match parsed {
-        Some(value @ (Value::Boolean(_) | Value::Integer(_) | Value::Array(_))) => value,
-        _ => Value::String(text.to_owned()),
+fn get<'a>(root: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(root, |value, key| match value {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?.checked_sub(1)?),
+        value => value.get(key.as_str()),
+    })
+}
+
+/// Replaces a value, or removes it. An item that is removed from a list leaves an empty one, so that the others keep
+/// their numbers.
+fn replace(root: &mut Value, path: &[String], with: Option<Value>) {
+    let Some((key, above)) = path.split_last() else {
+        return;
+    };
+    let parent = above.iter().try_fold(root, |value, key| match value {
+        Value::Array(items) => items.get_mut(key.parse::<usize>().ok()?.checked_sub(1)?),
+        value => value.get_mut(key.as_str()),
+    });
+    match (parent, with) {
+        (Some(Value::Table(table)), Some(value)) => {
+            table.insert(key.clone(), value);
+        }
+        (Some(Value::Table(table)), None) => {
+            table.remove(key);
+        }
+        (Some(Value::Array(items)), with) => {
+            let index = key.parse::<usize>().unwrap_or(0).wrapping_sub(1);
+            if let Some(item) = items.get_mut(index) {
+                *item = with.unwrap_or_else(|| empty_item(&path[0]));
+            }
+        }
+        _ => {}
     }
+}
+
+/// An item of a list that can be read.
+fn empty_item(list: &str) -> Value {
+    let mut item = Table::new();
+    if list == "carrier" {
+        item.insert("kind".to_owned(), Value::String("simulator".to_owned()));
+    }
+    Value::Table(item)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::carriers;
 
-    fn parse_config(text: &str, env: &[(&str, &str)]) -> anyhow::Result<Config> {
-        let mut table: Table = text.parse()?;
-        for (name, value) in env {
-            set_from_env(&mut table, name, value)?;
-        }
-        let mut config: Config = table.try_into()?;
-        config.resolve_secrets()?;
-        config.check()?;
-        Ok(config)
+    fn parse_config(text: &str, env: &[(&str, &str)]) -> Result<Config, Problems> {
+        let env = env
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        parse(Some((Path::new("switchboard.toml"), text)), env)
     }
 
     #[test]
@@ -211,6 +326,94 @@ mod tests {
         assert_eq!(config.auth.trusted_proxies.len(), 1);
         assert_eq!(config.limits.in_flight, 12);
         assert_eq!(config.data_dir, Path::new("elsewhere"));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_named_with_its_place() {
+        let file = "\
+[server]
+listen = \"nowhere\"
+port = 1
+
+[limits]
+in_flight = 0
+body_seconds = 0
+
+[database]
+url = \"env:NO_SUCH_VARIABLE\"
+
+[[carrier]]
+kind = \"smpp\"
+name = \"alpha\"
+address = \"smsc\"
+system_id = 7
+speed = 1
+
+[[carrier]]
+kind = \"upstream\"
+name = \"beta\"
+token = 12345
+
+[[route]]
+country = \"Latvia\"
+carriers = [\"gamma\"]
+";
+        let env = [
+            ("SWITCHBOARD_OAUTH__CODE_SECONDS", "soon"),
+            ("SWITCHBOARD_CARRIER__1__PASSWORD", "12345678"),
+            ("SWITCHBOARD_ROUTE__9__PREFIX", "371"),
+        ];
+        let problems = parse_config(file, &env).expect_err("wrong").to_string();
+        for expected in [
+            "switchboard.toml:2: server.listen: invalid socket address",
+            "switchboard.toml:3: server.port: unknown field `port`",
+            "switchboard.toml:6: limits.in_flight is 0; give at least 1",
+            "switchboard.toml:7: limits.body_seconds is 0",
+            "switchboard.toml:10: database.url is env:NO_SUCH_VARIABLE",
+            "switchboard.toml:15: carrier 'alpha': address 'smsc' must be a host and a port",
+            "switchboard.toml:16: carrier.1.system_id: invalid type: integer `7`, expected a string",
+            "switchboard.toml:17: carrier.1.speed: unknown field `speed`",
+            "switchboard.toml:19: carrier.2: missing field `url`",
+            "switchboard.toml:22: carrier.2.token: must be a text in quotes",
+            "switchboard.toml:26: route 1: route.carriers: there is no carrier 'gamma'",
+            "SWITCHBOARD_OAUTH__CODE_SECONDS: oauth.code_seconds: invalid type: string \"soon\"",
+            "SWITCHBOARD_ROUTE__9__PREFIX: there is no route 9; the next one is 2",
+        ] {
+            assert!(problems.contains(expected), "{expected}\n{problems}");
+        }
+        assert!(!problems.contains("12345"), "{problems}");
+        assert!(problems.starts_with("13 settings are wrong:"), "{problems}");
+    }
+
+    #[test]
+    fn a_carrier_can_be_set_by_the_environment_alone() {
+        let env = [
+            ("SWITCHBOARD_CARRIER__1__KIND", "smpp"),
+            ("SWITCHBOARD_CARRIER__1__NAME", "alpha"),
+            ("SWITCHBOARD_CARRIER__1__ADDRESS", "smsc:2775"),
+            ("SWITCHBOARD_CARRIER__1__SYSTEM_ID", "12345"),
+            ("SWITCHBOARD_CARRIER__1__PASSWORD", "0042"),
+            ("SWITCHBOARD_CARRIER__1__WINDOW", "20"),
+            ("SWITCHBOARD_ROUTE__1__PREFIX", "371"),
+            ("SWITCHBOARD_ROUTE__1__CARRIERS", "['alpha']"),
+        ];
+        let config = parse_config("", &env).expect("valid");
+        let carriers::Carrier::Smpp(alpha) = &config.carriers()[0] else {
+            panic!("another kind of carrier");
+        };
+        assert_eq!(alpha.system_id, "12345");
+        assert_eq!(alpha.password.0, "0042");
+        assert_eq!(alpha.window, 20);
+        assert_eq!(config.routes.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_is_refused_with_its_line() {
+        let error = parse_config("[server]\nlisten = \n", &[]).expect_err("not TOML");
+        assert!(
+            error.to_string().starts_with("switchboard.toml:2: "),
+            "{error}"
+        );
     }
 
     fn check_refused(text: &str, reason: &str) {

@@ -24,18 +24,19 @@ impl Default for OAuth {
 }
 
 impl OAuth {
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (key, value, max) in [
+    pub(super) fn checks(&self) -> impl Iterator<Item = anyhow::Result<()>> + use<> {
+        let values = [
             ("code_seconds", self.code_seconds, 600),
             ("access_seconds", self.access_seconds, 86_400),
             ("refresh_days", self.refresh_days, 365),
             ("grant_days", self.grant_days, 3650),
-        ] {
+        ];
+        values.into_iter().map(|(key, value, max)| {
             ensure!(
                 (1..=max).contains(&value),
                 "oauth.{key} is {value}; give 1 to {max}"
             );
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

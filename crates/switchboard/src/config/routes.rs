@@ -9,6 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::carriers::Carrier;
 
+/// Settings of all routes together.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RoutingSettings {
+    /// Routes with a higher revision replace those with a lower one, on all nodes.
+    pub(crate) revision: u64,
+}
+
 /// What a route needs to know about a carrier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownCarrier<'a> {

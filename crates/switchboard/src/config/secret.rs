@@ -10,8 +10,7 @@ const ENV: &str = "env:";
 const FILE: &str = "file:";
 
 /// A secret in the configuration. `config check` and debug output only show that it is set.
-#[derive(Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub(crate) struct Secret(pub(crate) String);
 
 impl Secret {
@@ -41,6 +40,16 @@ impl Secret {
             self.0 = value;
         }
         Ok(())
+    }
+}
+
+/// Errors do not contain the value, even if it is not a text.
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::String(text) => Ok(Self(text)),
+            _ => Err(serde::de::Error::custom("must be a text in quotes")),
+        }
     }
 }
 

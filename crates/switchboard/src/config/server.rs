@@ -117,11 +117,11 @@ impl Limits {
             .unwrap_or_else(|| (self.connections / 4).max(1))
     }
 
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (key, value) in self.positive() {
+    pub(super) fn checks(&self) -> impl Iterator<Item = anyhow::Result<()>> + use<> {
+        self.positive().into_iter().map(|(key, value)| {
             ensure!(value > 0, "limits.{key} is 0; give at least 1");
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn positive(&self) -> [(&'static str, u64); 11] {

@@ -18,19 +18,20 @@ pub(crate) struct Urls {
 }
 
 impl Urls {
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (key, url) in [
+    pub(super) fn checks(&self) -> impl Iterator<Item = anyhow::Result<()>> {
+        let urls = [
             ("urls.base", &self.base),
             ("urls.mcp", &self.mcp),
             ("urls.auth", &self.auth),
             ("urls.dashboard", &self.dashboard),
-        ] {
+        ];
+        urls.into_iter().map(|(key, url)| {
             let web = url
                 .as_ref()
                 .is_none_or(|url| matches!(url.scheme(), "http" | "https"));
             ensure!(web, "{key} must be an http or https address");
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

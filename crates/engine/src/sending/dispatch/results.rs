@@ -34,6 +34,7 @@ impl Results {
         let limits = Limits {
             queue: most,
             batch: 512,
+            writes: 1,
             interval: Duration::ZERO,
         };
         let batcher = Batcher::start(limits, move |batch| {

@@ -93,7 +93,7 @@ fn rules_that_one_node_publishes_apply_to_all() {
 }
 
 #[test]
-fn a_node_that_starts_with_a_newer_file_publishes_it() {
+fn a_node_that_starts_with_new_rules_publishes_them() {
     let mut cluster = Cluster::start([with_rules, with_rules]);
     let file = config_file(&cluster.nodes[1]);
     let changed = [SIMULATOR, OTHER, &route("LT", "simulator")].concat();
@@ -104,9 +104,47 @@ fn a_node_that_starts_with_a_newer_file_publishes_it() {
             (accepts(&cluster, node, LITHUANIA) && !accepts(&cluster, node, LATVIA)).then_some(())
         });
     }
-    // The first node's file is older now.
+    // The rules of the first node's file were replaced, even if the file was written again since.
+    fs::write(config_file(&cluster.nodes[0]), with_both_carriers()).expect("the file is there");
     cluster.nodes[0].restart();
     assert!(accepts(&cluster, 0, LITHUANIA) && !accepts(&cluster, 0, LATVIA));
+}
+
+#[test]
+fn rules_with_a_higher_revision_win() {
+    let mut cluster = Cluster::start([with_rules, with_rules]);
+    let revised = |revision: u32, country: &str| {
+        let revision = format!("routing.revision = {revision}\n");
+        [&revision, SIMULATOR, OTHER, &route(country, "simulator")].concat()
+    };
+    let files = [0, 1].map(|node| config_file(&cluster.nodes[node]));
+    fs::write(&files[1], revised(2, "LT")).expect("the file is there");
+    cluster.nodes[1].restart();
+    wait_for("the revised rules apply", || {
+        accepts(&cluster, 0, LITHUANIA).then_some(())
+    });
+    // Rules without a revision, with a lower one and with the same one are refused, at SIGHUP and at a start.
+    for rules in [with_both_carriers(), revised(1, "LV"), revised(2, "LV")] {
+        fs::write(&files[0], rules).expect("the file is there");
+        let before = cluster.nodes[0].output().len();
+        signal::send("HUP", cluster.nodes[0].pid());
+        wait_for("the refusal", || {
+            let output = cluster.nodes[0].output();
+            output[before..]
+                .contains("to replace them, give yours 3")
+                .then_some(())
+        });
+        cluster.nodes[0].restart();
+        assert!(accepts(&cluster, 0, LITHUANIA) && !accepts(&cluster, 0, LATVIA));
+    }
+    // Earlier rules are in force again with a higher revision.
+    fs::write(&files[0], revised(3, "LV")).expect("the file is there");
+    cluster.nodes[0].restart();
+    for node in [0, 1] {
+        wait_for("the newest rules apply", || {
+            (accepts(&cluster, node, LATVIA) && !accepts(&cluster, node, LITHUANIA)).then_some(())
+        });
+    }
 }
 
 #[test]

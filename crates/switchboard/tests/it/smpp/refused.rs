@@ -56,3 +56,50 @@ fn message_state(service: &Service, id: &str) -> String {
     let status = service.get(&format!("/sms/status/{id}")).json();
     status["state"].as_str().expect("a state").to_owned()
 }
+
+#[test]
+fn config_check_connects_to_the_carriers_of_a_configuration() {
+    let smsc = NodeJsSmsc::start(&["--password", PASSWORD]);
+    let wrong = NodeJsSmsc::start(&["--password", "another"]);
+    let upstream = Service::start(Backend::Sqlite);
+    let service = start(Backend::Sqlite, "");
+    let other = |name: &str, token: &str| {
+        let url = format!("http://{}", upstream.server.addr());
+        format!(
+            "[[carrier]]\nkind = \"upstream\"\nname = \"{name}\"\nurl = \"{url}\"\ntoken = \"{token}\"\n"
+        )
+    };
+    let carriers = [
+        carrier("alpha", smsc.addr(), ""),
+        carrier("beta", wrong.addr(), ""),
+        other("gamma", &upstream.token),
+        other("delta", "of-nobody"),
+    ];
+    let file = service.server.data_dir().with_file_name("switchboard.toml");
+    for (carriers, fails) in [(&carriers[..], true), (&carriers[..1], false)] {
+        std::fs::write(&file, carriers.concat()).expect("written");
+        let output = service.server.cli(&["config", "check", "--connect"]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.success(), !fails, "{text}");
+        assert!(text.contains("carrier 'alpha' (smpp): works ("), "{text}");
+        for expected in [
+            format!("carrier 'beta' (smpp): failed: {REFUSED}").as_str(),
+            "carrier 'gamma' (upstream): works (",
+            "carrier 'delta' (upstream): failed: the upstream refuses the token; check carrier.token",
+            "2 of 4 carriers cannot be reached",
+        ] {
+            assert_eq!(text.contains(expected), fails, "{expected}: {text}");
+        }
+        assert!(
+            !text.contains(PASSWORD) && !text.contains(&upstream.token),
+            "{text}"
+        );
+    }
+    let is_left = |event: &NodeJsEvent| {
+        !matches!(
+            event,
+            NodeJsEvent::Bind { .. } | NodeJsEvent::Unbind { .. } | NodeJsEvent::Close { .. }
+        )
+    };
+    assert!(!smsc.events().iter().any(is_left), "{:?}", smsc.events());
+}
