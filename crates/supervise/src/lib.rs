@@ -2,11 +2,11 @@
 //!
 //! Work that ends by itself, such as one message or one request, does not belong here.
 //!
-//! The number of tasks that are down is global to the process, like the metrics.
+//! The numbers of tasks that are down and of panics are global to the process, like the metrics.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -19,10 +19,16 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const STABLE_AFTER: Duration = Duration::from_secs(1);
 
 static DOWN: AtomicUsize = AtomicUsize::new(0);
+static PANICS: AtomicU64 = AtomicU64::new(0);
 
 /// Whether every task that was started with [`spawn`] or [`run`] is running.
 pub fn all_up() -> bool {
     DOWN.load(Ordering::Acquire) == 0
+}
+
+/// How often a task has panicked since the process started.
+pub fn panics() -> u64 {
+    PANICS.load(Ordering::Acquire)
 }
 
 /// Starts a task that runs until its future returns or the handle is aborted. After a panic, it is started again with a
@@ -62,6 +68,7 @@ where
         // The panic's message is only on standard error, because it may contain secrets.
         tracing::error!(task, "a background task panicked; restarting it");
         restarts(task).increment(1);
+        PANICS.fetch_add(1, Ordering::AcqRel);
         down.get_or_insert_with(Down::count);
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -118,16 +125,16 @@ mod tests {
         assert!(was_down && !all_up(), "restarted, but not stable yet");
         tokio::time::sleep(STABLE_AFTER * 2).await; // tidy: on a clock that jumps
         assert!(all_up(), "it is stable");
-        assert_eq!(starts.load(Ordering::SeqCst), 4);
+        assert_eq!((starts.load(Ordering::SeqCst), panics()), (4, 3));
         task.abort();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));
 
-        let panics = spawn("test", || async { panic!("on purpose") });
+        let panicking = spawn("test", || async { panic!("on purpose") });
         while all_up() {
             tokio::time::sleep(Duration::from_millis(10)).await; // tidy: on a clock that jumps
         }
-        panics.abort();
-        assert!(panics.await.is_err());
+        panicking.abort();
+        assert!(panicking.await.is_err());
         assert!(all_up(), "a stopped task is not down");
 
         let ends = spawn("test", || async {});

@@ -50,7 +50,7 @@ pub(crate) struct Cli {
 /// The paths of the configuration and the data; every command has these options.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ConfigPaths {
-    /// The configuration file [default: switchboard.toml, if it exists]
+    /// The configuration file [default: switchboard.toml or /etc/switchboard/switchboard.toml, if one exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The folder for the key file and, unless another database is configured, the SQLite database [default: ./data]
@@ -117,6 +117,18 @@ pub(crate) enum Command {
     /// Check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Ask the service on this machine whether it is ready
+    Health {
+        /// The address that the service listens on [default: that of the configuration]
+        #[arg(long, value_name = "ADDRESS")]
+        listen: Option<SocketAddr>,
+    },
+    /// Write the man pages and the shell completions, for packages
+    #[command(hide = true)]
+    Generate {
+        /// The folder for `man` and `completions`
+        folder: PathBuf,
+    },
 }
 
 #[derive(Debug, Default, Args)]

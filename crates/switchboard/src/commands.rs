@@ -8,6 +8,8 @@ mod carrier;
 mod checked;
 mod connect;
 mod files;
+mod generate;
+mod health;
 mod history;
 mod invite;
 mod key;
@@ -44,6 +46,9 @@ const TIME: &str = "%Y-%m-%d %H:%M:%SZ";
 
 /// Runs the given command.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+    if let Some(Command::Generate { folder }) = &cli.command {
+        return generate::run(folder);
+    }
     let config = config::load(&cli.paths)?;
     let command = cli
         .command
@@ -56,6 +61,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     }
     if let Command::Numbers(NumbersCommand::Correct(args)) = command {
         return numbers::correct(&args);
+    }
+    if let Command::Health { listen } = command {
+        return health::run(&config, listen);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -82,7 +90,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Restore(args) => backup::restore(&config, args).await,
             Command::Key(command) => key::run(&config, command).await,
             Command::Config(ConfigCommand::Check { .. }) => connect::run(&config).await,
-            Command::Numbers(NumbersCommand::Correct(_)) => {
+            Command::Numbers(NumbersCommand::Correct(_))
+            | Command::Health { .. }
+            | Command::Generate { .. } => {
                 unreachable!("answered above, without a runtime")
             }
         }

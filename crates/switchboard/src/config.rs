@@ -34,6 +34,7 @@ use server::{Auth, Limits, Server, Tls};
 use telemetry::Metrics;
 pub(crate) use telemetry::{Log, LogFormat};
 use urls::Urls;
+pub(crate) use urls::reachable;
 
 /// Every key with its default. `switchboard.example.toml` describes each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -14,6 +14,7 @@ use crate::carriers::Carriers;
 use crate::cli::ConfigPaths;
 use crate::config::routes::Route;
 use crate::config::{self, Config};
+use crate::service_manager::ServiceManager;
 
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
@@ -54,7 +55,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Follows what other nodes publish, and reads its own file whenever somebody asks for it.
-    pub(crate) async fn run(&mut self, mut asked: Signal) {
+    pub(crate) async fn run(&mut self, mut asked: Signal, manager: &ServiceManager) {
         let mut published = self.carriers.routes();
         // Something may have been published since this node chose what to start with.
         published.mark_changed();
@@ -64,12 +65,19 @@ impl<'a> Follower<'a> {
                     if signal.is_none() {
                         return;
                     }
+                    manager.reloading();
                     match self.reload().await {
-                        Ok(()) => tracing::info!("carriers and routes are as the configuration says now"),
-                        Err(error) => tracing::error!(
-                            error = format!("{error:#}"),
-                            "the configuration cannot be followed; carriers and routes stay as they were"
-                        ),
+                        Ok(()) => {
+                            tracing::info!("carriers and routes are as the configuration says now");
+                            manager.ready("the configuration was reloaded");
+                        }
+                        Err(error) => {
+                            tracing::error!(
+                                error = format!("{error:#}"),
+                                "the configuration cannot be followed; carriers and routes stay as they were"
+                            );
+                            manager.ready("the last reload failed; the log says why");
+                        }
                     }
                 }
                 Ok(()) = published.changed() => {

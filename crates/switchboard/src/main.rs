@@ -19,6 +19,7 @@ mod open_files;
 mod outside;
 mod private;
 mod serve;
+mod service_manager;
 mod telemetry;
 
 use std::process::ExitCode;

@@ -30,6 +30,7 @@ use crate::cli::{ConfigPaths, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
 use crate::keys::Keys;
+use crate::service_manager::ServiceManager;
 use crate::{first_start, keys, mcp, outside, private, telemetry};
 use settings::{dashboard_settings, engine_settings, oauth_settings, rest_settings, server_limits};
 
@@ -49,6 +50,7 @@ pub(crate) async fn run(
     let roles = args.roles.unwrap_or_else(Role::all);
     telemetry::start_logs(&config.log)?;
     let metrics = telemetry::start_metrics()?;
+    let manager = ServiceManager::find();
     // First, so that a start on a used port leaves no trace in the database.
     let listener = bind(config.server.listen)?;
     let listening = listener.local_addr()?;
@@ -103,12 +105,15 @@ pub(crate) async fn run(
     let serving = app.start(listener, &Ending { leaving, stopped });
 
     announce(&config, &roles, &engine, &database, listening).await?;
+    manager.ready(&format!("listening on {}", config.local_url(listening)));
+    let _watchdog = manager.start_watchdog();
     let mut end = tokio::select! {
         () = signals.next() => End::Asked,
-        () = follower.run(reload) => End::Asked,
+        () = follower.run(reload, &manager) => End::Asked,
         () = engine.broken() => End::Broken,
         () = engine.outdated() => End::Outdated,
     };
+    manager.stopping();
     app.observe.stopping();
     if matches!(end, End::Asked) && config.limits.drain_seconds > 0 {
         leave.send_replace(true);

@@ -11,17 +11,20 @@ use super::problems::{Places, Problems, join};
 use super::{Config, environment};
 use crate::cli::ConfigPaths;
 
-/// The file that is read if none is named.
-const DEFAULT_FILE: &str = "switchboard.toml";
+/// The files that are looked for if none is named: in the working folder, and where packages install it.
+const DEFAULT_FILES: [&str; 2] = ["switchboard.toml", "/etc/switchboard/switchboard.toml"];
 
 /// Reads the configuration. The error names everything that is wrong.
 pub(crate) fn load(paths: &ConfigPaths) -> anyhow::Result<Config> {
-    let file = paths.config.as_deref();
-    let default = || Some(Path::new(DEFAULT_FILE)).filter(|path| path.exists());
-    let file = match file.or_else(default) {
+    let named = paths.config.as_deref();
+    let file = match named.or_else(|| first_that_exists(&DEFAULT_FILES)) {
         Some(path) => {
-            let text = std::fs::read_to_string(path);
-            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+            let text = std::fs::read_to_string(path).with_context(|| {
+                format!(
+                    "cannot read {}; run this as root or as the user of the service, or name another file with --config",
+                    path.display()
+                )
+            })?;
             Some((path, text))
         }
         None => None,
@@ -32,6 +35,11 @@ pub(crate) fn load(paths: &ConfigPaths) -> anyhow::Result<Config> {
         config.data_dir.clone_from(folder);
     }
     Ok(config)
+}
+
+fn first_that_exists<'a>(files: &[&'a str]) -> Option<&'a Path> {
+    let mut paths = files.iter().map(|file| Path::new(*file));
+    paths.find(|path| path.exists())
 }
 
 fn parse(
@@ -214,6 +222,18 @@ mod tests {
             .iter()
             .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         parse(Some((Path::new("switchboard.toml"), text)), env)
+    }
+
+    #[test]
+    fn the_file_in_the_working_folder_wins_over_the_installed_one() {
+        let (here, installed, missing) = ("Cargo.toml", "src/main.rs", "no-such-file.toml");
+        for (case, files, expected) in [
+            ("both", [here, installed], Some(here)),
+            ("only installed", [missing, installed], Some(installed)),
+            ("none", [missing, missing], None),
+        ] {
+            assert_eq!(first_that_exists(&files), expected.map(Path::new), "{case}");
+        }
     }
 
     #[test]

@@ -75,11 +75,16 @@ impl Config {
         } else {
             "http"
         };
-        let ip = match listening.ip() {
-            ip if !ip.is_unspecified() => ip,
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
-        format!("{scheme}://{}", SocketAddr::new(ip, listening.port()))
+        format!("{scheme}://{}", reachable(listening))
     }
+}
+
+/// The address at which this machine reaches a listener, also one on all addresses.
+pub(crate) fn reachable(listening: SocketAddr) -> SocketAddr {
+    let ip = match listening.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, listening.port())
 }

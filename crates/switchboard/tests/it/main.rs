@@ -10,6 +10,7 @@ mod faults;
 mod mcp;
 mod nodes;
 mod oauth;
+mod packaging;
 mod people;
 mod postgres_tls;
 mod rest;

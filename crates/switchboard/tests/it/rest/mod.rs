@@ -52,7 +52,7 @@ mod secrecy;
 mod security_headers;
 mod sender_rules;
 mod senders;
-mod tls;
+pub(crate) mod tls;
 mod tokens;
 mod unread;
 mod viber;

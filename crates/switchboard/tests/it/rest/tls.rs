@@ -9,9 +9,9 @@ use testkit::{Backend, temp_dir};
 use super::service::{Service, sms, wait_for};
 
 /// A certificate and its key, as files.
-struct Files {
-    cert: PathBuf,
-    key: PathBuf,
+pub(crate) struct Files {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 fn files(folder: &Path, name: &str) -> Files {
@@ -22,7 +22,7 @@ fn files(folder: &Path, name: &str) -> Files {
 }
 
 /// Makes a certificate for loopback that carries this serial number.
-fn make_certificate(folder: &Path, name: &str, serial: &str) -> Files {
+pub(crate) fn make_certificate(folder: &Path, name: &str, serial: &str) -> Files {
     let created = files(folder, name);
     let mut command = Command::new("openssl");
     command
