@@ -1,6 +1,5 @@
 //! The first start: creates an account, a token and a sign-in link, so that the first message takes a minute.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 
 use domain::{AllowList, Clock as _, Money, Permissions};
@@ -11,6 +10,7 @@ use jiff::SignedDuration;
 
 use crate::cli::Role;
 use crate::config::Config;
+use crate::config::carriers::Carrier;
 use crate::keys;
 
 const ACCOUNT: &str = "main";
@@ -61,59 +61,72 @@ fn data_dir_option(config: &Config) -> String {
 }
 
 impl FirstStart {
-    pub(crate) fn print(
-        &self,
-        config: &Config,
-        roles: &[Role],
-        listening: SocketAddr,
-    ) -> anyhow::Result<()> {
-        let base = config.base_url(listening);
-        let header = format!("{}-Token", config.server.header_prefix);
-        let mut out = std::io::stdout().lock();
-        writeln!(
-            out,
-            "\nThis is the first start. The account '{ACCOUNT}' was created; what follows is shown only once.\n"
-        )?;
-        if roles.contains(&Role::Dashboard) {
-            let dashboard = config.dashboard_url(listening);
-            writeln!(
-                out,
-                "Dashboard, for one sign-in within a day:\n  {dashboard}/dashboard/sign-in/{}\n",
-                self.link
-            )?;
+    /// The text that the first start prints. It fits on a terminal of 80 columns and 24 lines, unless addresses or paths
+    /// are long.
+    pub(crate) fn welcome(&self, config: &Config, roles: &[Role], listening: SocketAddr) -> String {
+        let steps = [
+            roles
+                .contains(&Role::Dashboard)
+                .then(|| self.sign_in_step(config, listening)),
+            Some(self.send_step(config, listening)),
+            Some(next_step(config)),
+        ];
+        let mut text = format!(
+            "\nThis is the first start. It created the account '{ACCOUNT}' with {BALANCE} {}.\n\
+             The sign-in link and the API token below are shown only once.\n",
+            config.billing.currency
+        );
+        for (number, step) in (1..).zip(steps.into_iter().flatten()) {
+            text += &format!("\n{number}. {step}");
         }
-        writeln!(out, "API token, for a week:\n  {}\n", self.token)?;
-        writeln!(
-            out,
-            "Create another one with the lifetime and the permissions that you need:\n  \
-             switchboard token create --account {ACCOUNT} --name NAME --expires 90d --permission sms:send{}\n",
-            data_dir_option(config)
-        )?;
-        if keys::file(config).exists() && config.security.key.is_none() {
-            writeln!(
-                out,
-                "Secrets in the database are encrypted with the key in this file; keep a copy of it apart from backups:\n  {}\n",
-                keys::file(config).display()
-            )?;
-        }
-        writeln!(out, "Send a message:")?;
-        writeln!(
-            out,
-            "  curl -s {base}/sms -H '{header}: {}' -H 'Content-Type: application/json' -d '{{\"to\":\"+37120000001\",\"from\":\"Switchboard\",\"message\":\"Hello\"}}'\n",
-            self.token
-        )?;
-        writeln!(out, "Read its status, with the ID from the response:")?;
-        writeln!(
-            out,
-            "  curl -s {base}/sms/status/ID -H '{header}: {}'\n",
-            self.token
-        )?;
+        text += &format!("\nReference: {}/docs\n", config.base_url(listening));
         if roles.contains(&Role::Mcp) {
             let mcp = config.mcp_url(listening);
-            writeln!(out, "For AI clients, with the same token: {mcp}/mcp\n")?;
+            text += &format!("AI clients, with the same token: {mcp}/mcp\n");
         }
-        writeln!(out, "Reference: {base}/docs")?;
-        out.flush()?;
-        Ok(())
+        let key = keys::file(config);
+        if key.exists() && config.security.key.is_none() {
+            text += &format!("Keep a copy of the encryption key: {}\n", key.display());
+        }
+        text + "\n"
     }
+
+    fn sign_in_step(&self, config: &Config, listening: SocketAddr) -> String {
+        format!(
+            "Open the dashboard and set a password. The link works once, within a day:\n  \
+             {}/dashboard/sign-in/{}\n",
+            config.dashboard_url(listening),
+            self.link
+        )
+    }
+
+    /// The header with the token is on a line of its own, so that lines stay short.
+    fn send_step(&self, config: &Config, listening: SocketAddr) -> String {
+        let base = config.base_url(listening);
+        let token = &self.token;
+        let header = format!("-H '{}-Token: {token}'", config.server.header_prefix);
+        format!(
+            "Send a message and read its status. The API token is valid for a week:\n  \
+             {token}\n  \
+             curl -s {base}/sms -H 'Content-Type: application/json' \\\n    \
+             {header} \\\n    \
+             -d '{{\"to\":\"+37120000001\",\"from\":\"Switchboard\",\"message\":\"Hello\"}}'\n  \
+             curl -s {base}/sms/status/ID \\\n    \
+             {header}\n"
+        )
+    }
+}
+
+fn next_step(config: &Config) -> String {
+    let is_simulated = |carrier: &Carrier| matches!(carrier, Carrier::Simulator(_));
+    let subject = if config.carriers().iter().all(is_simulated) {
+        "Connect a carrier, to send beyond the simulated network (docs/CARRIERS.md)"
+    } else {
+        "Prepare for production (docs/OPERATIONS.md)"
+    };
+    format!(
+        "{subject},\n  and create a token for each of your programs:\n  \
+         switchboard token create --account {ACCOUNT} --name NAME --permission sms:send{}\n",
+        data_dir_option(config)
+    )
 }

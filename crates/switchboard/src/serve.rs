@@ -3,6 +3,7 @@
 mod settings;
 
 use std::fs::{File, TryLockError};
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +33,9 @@ use crate::follower::Follower;
 use crate::keys::Keys;
 use crate::service_manager::ServiceManager;
 use crate::{first_start, keys, mcp, outside, private, telemetry};
-use settings::{dashboard_settings, engine_settings, oauth_settings, rest_settings, server_limits};
+use settings::{
+    dashboard_settings, engine_settings, landing, oauth_settings, rest_settings, server_limits,
+};
 
 /// Old measurements are dropped this often, so that they do not pile up when nobody asks for them.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -207,7 +210,8 @@ impl App {
         let metrics_token = config.metrics.token.as_ref().map(|token| token.0.as_str());
         let render: RenderMetrics = Arc::new(move || render.render());
         let observe = Observe::new(engine.clone(), render, metrics_token);
-        let mut public = observe.health_router();
+        let landing = landing(config, roles, listening);
+        let mut public = observe.health_router().merge(landing.router());
         let rest = if roles.contains(&Role::Api) {
             Some(Rest::new(engine.clone(), rest_settings(config)?).router())
         } else {
@@ -394,15 +398,20 @@ async fn announce(
     listening: SocketAddr,
 ) -> anyhow::Result<()> {
     let first_start = first_start::prepare(engine).await?;
-    println!(
-        "Switchboard {} listening on {}",
+    tracing::info!(%listening, %database, version = env!("CARGO_PKG_VERSION"), "started");
+    let mut text = format!(
+        "Switchboard {} listening on {}\n",
         env!("CARGO_PKG_VERSION"),
         config.local_url(listening)
     );
-    tracing::info!(%listening, %database, version = env!("CARGO_PKG_VERSION"), "started");
     if let Some(first_start) = first_start {
-        first_start.print(config, roles, listening)?;
+        text += &first_start.welcome(config, roles, listening);
     }
+    // Log lines go to standard error. They wait for this lock, so that none appears within the text on a terminal.
+    let _no_log_lines = std::io::stderr().lock();
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
     Ok(())
 }
 

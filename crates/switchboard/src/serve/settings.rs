@@ -7,9 +7,10 @@ use dashboard::{DashboardSettings, oauth_refused, session_cookie_name};
 use domain::ports::NodeInfo;
 use engine::GrantSettings;
 use jiff::SignedDuration;
+use url::Url;
 use web::rest::MAX_CORRECTIONS;
 use web::server;
-use web::{OAuthSettings, RestSettings};
+use web::{Landing, OAuthSettings, RestSettings};
 
 use crate::cli::Role;
 use crate::config::Config;
@@ -94,6 +95,30 @@ pub(super) fn dashboard_settings(config: &Config, listening: SocketAddr) -> Dash
         max_api_corrections: MAX_CORRECTIONS,
         currency: config.billing.currency.clone(),
         trusted_proxies: config.auth.trusted_proxies.clone(),
+    }
+}
+
+/// What `/` answers. A node names what it serves itself, and what `[urls]` says is elsewhere.
+pub(super) fn landing(config: &Config, roles: &[Role], listening: SocketAddr) -> Landing {
+    let urls = &config.urls;
+    let is_known = |role, url: Option<&Url>| roles.contains(&role) || url.is_some();
+    let base = is_known(Role::Api, urls.base.as_ref()).then(|| config.base_url(listening));
+    let dashboard = is_known(Role::Dashboard, urls.dashboard.as_ref())
+        .then(|| format!("{}/dashboard", config.dashboard_url(listening)));
+    let mcp = is_known(Role::Mcp, urls.mcp.as_ref().or(urls.base.as_ref()))
+        .then(|| format!("{}/mcp", config.mcp_url(listening)));
+    Landing {
+        name: "Switchboard",
+        version: env!("CARGO_PKG_VERSION"),
+        docs: base.as_ref().map(|base| format!("{base}/docs")),
+        openapi: base.map(|base| format!("{base}/openapi.json")),
+        // A path, because without `urls.dashboard` this node does not know its own address behind a proxy.
+        redirect: match urls.dashboard {
+            None => dashboard.is_some().then(|| "/dashboard".to_owned()),
+            Some(_) => dashboard.clone(),
+        },
+        dashboard,
+        mcp,
     }
 }
 

@@ -4,10 +4,10 @@ use std::process::Command;
 
 use domain::Timestamp;
 use serde_json::Value;
-use testkit::Backend;
 use testkit::http::Response;
+use testkit::{Backend, Process, temp_dir};
 
-use super::service::{Service, in_seconds, wait_for};
+use super::service::{Service, binary, in_seconds, wait_for};
 use crate::people::browser::Browser;
 
 /// Runs a printed line in a shell.
@@ -25,13 +25,53 @@ fn run_in_shell(line: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{line}: {error}: {text}"))
 }
 
-/// The printed lines that start with `curl`.
-fn printed_commands(output: &str) -> Vec<&str> {
-    output
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.starts_with("curl "))
-        .collect()
+/// The printed `curl` commands, each with the lines that continue it.
+fn printed_commands(output: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut is_continued = false;
+    for line in output.lines() {
+        match commands.last_mut() {
+            Some(command) if is_continued => *command = format!("{command}\n{line}"),
+            _ if line.trim().starts_with("curl ") => commands.push(line.to_owned()),
+            _ => continue,
+        }
+        is_continued = line.ends_with('\\');
+    }
+    commands
+}
+
+/// It fits on a screen of 24 lines and 80 columns, it tells the next three steps, and no log line is in it.
+#[test]
+fn the_welcome_fits_on_a_screen() {
+    let folder = temp_dir("home").expect("a temporary folder");
+    let mut command = Command::new("sh");
+    // Both outputs go to one pipe, as on a terminal. The port is replaced below.
+    command
+        .args(["-c", "exec \"$0\" serve --listen 127.0.0.1:0 2>&1"])
+        .arg(binary())
+        .env("SWITCHBOARD_LOG__LEVEL", "trace")
+        .current_dir(folder.path());
+    let process = Process::start(command).expect("it starts");
+    let text = wait_for("the welcome", || {
+        let output = process.output();
+        let (_, text) = output.split_once("\nSwitchboard ")?;
+        let (text, _) = text.split_once("data/service.key\n\n")?;
+        Some(format!("Switchboard {text}data/service.key"))
+    });
+    let text = text.replace(&format!(":{}", process.addr().port()), ":8080");
+    // The prompt, or the next log line, is on the last line of the screen.
+    assert!(text.lines().count() < 24, "{text}");
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+        assert!(!line.starts_with('{'), "a log line: {line}");
+    }
+    for step in [
+        "\n1. Open the dashboard",
+        "\n2. Send a message",
+        "\n3. Connect a carrier",
+    ] {
+        assert!(text.contains(step), "{step}: {text}");
+    }
 }
 
 /// The lines work when pasted, and only the first start prints them.
@@ -39,10 +79,13 @@ fn the_printed_lines_work(backend: Backend) {
     let mut service = Service::start(backend);
     let output = service.server.output();
     let commands = printed_commands(&output);
-    let [send, read] = commands[..] else {
+    let [send, read] = &commands[..] else {
         panic!("{output}");
     };
-    assert!(output.contains("API token, for a week:"), "{output}");
+    assert!(
+        output.contains("The API token is valid for a week:"),
+        "{output}"
+    );
     assert!(
         output.contains("switchboard token create --account main"),
         "{output}"

@@ -38,6 +38,7 @@ mod half_sent;
 mod hlr;
 mod idempotency;
 mod isolation;
+mod landing;
 mod money;
 mod mutations;
 mod never_reading;

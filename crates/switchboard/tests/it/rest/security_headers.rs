@@ -6,7 +6,8 @@ use testkit::chrome::Chrome;
 use super::service::Service;
 
 /// Pages, files, documents, refusals.
-const PATHS: [&str; 14] = [
+const PATHS: [&str; 15] = [
+    "/",
     "/token",
     "/nothing",
     "/health/ready",
