@@ -1,10 +1,10 @@
 //! `bench cost`: the processor time of a message. Other programs on the machine disturb it less than rates.
 
-mod database_work;
+pub(crate) mod database_work;
 mod goals;
 mod options;
-mod report;
-mod turn;
+pub(crate) mod report;
+pub(crate) mod turn;
 
 pub(crate) use options::Options;
 
@@ -16,7 +16,7 @@ use turn::Turn;
 
 /// How far the messages go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Path {
+pub(crate) enum Path {
     /// They are stored, and stay there.
     Accept,
     /// They are sent over SMPP, and their callbacks are answered.
@@ -85,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             eprintln!(
                 "turn {number}: {:?}, {name}: {}",
                 series.path,
-                report::summary(&turn)
+                turn.summary()
             );
             series.turns.push(turn);
         }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use testkit::load::RunLimit;
+use testkit::load::{Requests, RunLimit};
 use testkit::{Backend, Process};
 
 use flow::{Flow, FlowSettings};
@@ -29,8 +29,8 @@ pub(crate) trait RunningGateway: Sync {
     /// One for each node.
     fn addresses(&self) -> Vec<SocketAddr>;
     fn pids(&self) -> Vec<u32>;
-    /// The bytes of a request to send the message of the benchmark.
-    fn request(&self, addr: SocketAddr, callback_url: &str) -> Vec<u8>;
+    /// Requests to send the message of the benchmark.
+    fn requests(&self, addr: SocketAddr, callback_url: &str) -> Requests;
 }
 
 /// The measured gateway.

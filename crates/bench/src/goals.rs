@@ -19,6 +19,11 @@ impl Goal {
     }
 }
 
+/// What percentage `own` is of `other`.
+pub(crate) fn percent(own: u64, other: u64) -> u64 {
+    own * 100 / other.max(1)
+}
+
 /// Formats 42 as `0.42`.
 pub(crate) fn hundredths(percent: u64) -> String {
     format!("{}.{:02}", percent / 100, percent % 100)

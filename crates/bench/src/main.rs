@@ -10,8 +10,10 @@ mod compare;
 mod cost;
 mod dashboard;
 mod deliver;
+mod fill;
 mod gateways;
 mod goals;
+mod growth;
 mod measure;
 mod memory;
 mod numbers;
@@ -36,6 +38,8 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
        bench cluster [--quick] [--seconds N] [--kills N] [--switchboard PATH]
        bench cost [--quick] [--messages N] [--turns N] [--only sqlite|postgres] [--statements] [--with PATH]
                   [--switchboard PATH]
+       bench growth [--quick] [--messages N] [--turns N] [--only sqlite|postgres] [--case NAME,…] [--statements]
+                    [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench smpp [wire [--quick] [--seconds N] [--rounds N]]
                   [gateways [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
@@ -60,6 +64,8 @@ cluster    one, two and three nodes on one PostgreSQL, accepting and end to end,
 cost       the processor time of a message, accepted and end to end over SMPP, in the service, in PostgreSQL
            and in the benchmark itself; what PostgreSQL writes for it; compared with a bare handler, with
            Kannel, if that is installed, and with another build, in turns
+growth     the rate and the processor time of a message, end to end over SMPP, with millions of messages or
+           many accounts, routes or carriers, compared with a small installation, in turns, on both databases
 compare    how fast POST /sms accepts messages in this build and in another one, in turns
 smpp       wire: how many messages a second one SMPP session sends, compared with a plain loop of writes
            and reads; gateways: from POST /sms over SMPP to the answered callback, compared with Kannel;
@@ -68,9 +74,10 @@ bare       runs the bare handler on a free port of loopback; with a file, it ans
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
                waiting; open-transaction: 3 slices of 2 seconds; dashboard: 20000 messages; receivers:
-               2000 reports each; cost: one turn of 5000 messages; only to see that it works
---messages     dashboard: the number of messages in the database (default 1000000); cost: the number of
-               messages of a turn (default 30000)
+               2000 reports each; cost: one turn of 5000 messages; growth: one turn of 2000, little data; only
+               to see that it works
+--messages     dashboard: the number of messages in the database (default 1000000); cost, growth: the
+               number of messages of a turn (default 30000)
 --rows         the number of old messages (default 10000000), spread over 30 days
 --reports      the number of reports that wait for each dead or slow receiver (default 100000)
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
@@ -85,7 +92,8 @@ bare       runs the bare handler on a free port of loopback; with a file, it ans
 --outstanding  the maximum number of messages that are accepted and not yet called back (default 5000)
 --delay-ms     the delay of the simulated network (default 50)
 --kills        how often a node is killed (default 5)
---turns        how often each is measured (default: smpp gateways 2, of 15 seconds; cost 5)
+--turns        how often each is measured (default: smpp gateways 2, of 15 seconds; cost, growth 5)
+--case         some of history, waiting, callbacks, accounts, routes and prices (default: all)
 --statements   also prints the statements that took most of PostgreSQL's time
 --window       the maximum number of submits in flight in each gateway (default 500)
 --with         the binary of the other build
@@ -115,6 +123,7 @@ fn main() -> Result<()> {
             deliver::cluster::run(&deliver::cluster::Options::parse(&arguments[1..])?)
         }
         Some("cost") => cost::run(&cost::Options::parse(&arguments[1..])?),
+        Some("growth") => growth::run(&growth::Options::parse(&arguments[1..])?),
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
         Some("smpp") => match arguments.get(1).map(String::as_str) {
             Some("wire") => smpp::run(&smpp::Options::parse(&arguments[1..])?),

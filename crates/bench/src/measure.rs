@@ -12,6 +12,8 @@ use testkit::{Backend, Process, Server, http};
 
 /// A callback URL where nobody listens.
 pub(crate) const UNANSWERED_URL: &str = "http://127.0.0.1:9/dlr";
+/// The account of a benchmark that needs only one.
+pub(crate) const ACCOUNT: &str = "bench";
 /// More than any run can spend.
 const BALANCE: &str = "100000000.00";
 
@@ -87,23 +89,23 @@ pub(crate) fn switchboard(binary: &Path, backend: Backend) -> Result<(Server, Ve
         .arg("--roles")
         .arg("api")
         .try_start()?;
-    let token = create_account(&server)?;
+    let token = create_account(&server, ACCOUNT)?;
     let request = request(server.addr(), &token, &message(UNANSWERED_URL));
     Ok((server, request))
 }
 
 /// Creates an account that can pay for any run. Returns a token for it.
-pub(crate) fn create_account(server: &Server) -> Result<String> {
+pub(crate) fn create_account(server: &Server, name: &str) -> Result<String> {
     server.cli_json(&[
         "account",
         "create",
         "--name",
-        "bench",
+        name,
         "--balance",
         BALANCE,
         "--json",
     ]);
-    let created = server.cli_json(&["token", "create", "--account", "bench", "--json"]);
+    let created = server.cli_json(&["token", "create", "--account", name, "--json"]);
     let token = created["token"]
         .as_str()
         .context("`token create --json` printed no token")?;

@@ -100,7 +100,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .arg("--roles")
         .arg("api")
         .try_start()?;
-    let token = measure::create_account(&server)?;
+    let token = measure::create_account(&server, measure::ACCOUNT)?;
     let folder = temp_dir("bench-numbers")?;
     let corrections = NumberList::read_both(&options.table)?
         .iter()

@@ -64,16 +64,22 @@ pub(crate) fn of_process(pid: u32) -> Result<ProcessorTime> {
     Ok(stat(pid)?.own)
 }
 
-/// The time of a process and its children, including children that have ended.
-pub(crate) fn of_process_and_children(pid: u32) -> Result<ProcessorTime> {
+/// The time of a process and its children, including children that have ended. Running children are counted if
+/// `is_counted` accepts their title, which is their command line.
+pub(crate) fn of_process_and_children(
+    pid: u32,
+    is_counted: impl Fn(&str) -> bool,
+) -> Result<ProcessorTime> {
     let processes = fs::read_dir("/proc")?.filter_map(|entry| {
-        let name = entry.ok()?.file_name();
-        stat(name.to_str()?.parse().ok()?).ok()
+        let id = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        Some((id, stat(id).ok()?))
     });
-    let running: ProcessorTime = processes
-        .filter(|process| process.parent == pid)
-        .map(|child| child.own)
-        .sum();
+    let children = processes.filter(|(_, process)| process.parent == pid);
+    let counted = children.filter(|(id, _)| {
+        let title = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        is_counted(&String::from_utf8_lossy(&title).replace('\0', " "))
+    });
+    let running: ProcessorTime = counted.map(|(_, child)| child.own).sum();
     let parent = stat(pid)?;
     Ok(parent.own + parent.children + running)
 }
@@ -126,6 +132,11 @@ mod tests {
     fn this_process_is_found() {
         let pid = std::process::id();
         let alone = of_process(pid).expect("it runs");
-        assert!(of_process_and_children(pid).expect("it runs").total() >= alone.total());
+        assert!(
+            of_process_and_children(pid, |_| true)
+                .expect("it runs")
+                .total()
+                >= alone.total()
+        );
     }
 }

@@ -19,6 +19,13 @@ pub(crate) fn write_goals(text: &mut String, goals: &[Goal]) -> std::fmt::Result
     Ok(())
 }
 
+/// The median; of an even number of values, the higher of the two in the middle.
+pub(crate) fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
 pub(crate) fn milliseconds(duration: Duration) -> String {
     format!("{:.2}", duration.as_secs_f64() * 1e3)
 }

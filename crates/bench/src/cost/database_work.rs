@@ -5,7 +5,8 @@ use anyhow::{Context, Result};
 use testkit::TestDatabase;
 
 const EXTENSIONS: &str = "CREATE EXTENSION pg_stat_statements; CREATE EXTENSION pg_walinspect";
-const SERVER_PID: &str = r"SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)";
+const SERVER: &str =
+    r"SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1), current_database()";
 /// Forgets earlier statements.
 const START: &str = "SELECT pg_current_wal_flush_lsn(), pg_stat_statements_reset()";
 const END: &str =
@@ -31,61 +32,64 @@ const STATEMENTS: &str = r"
 
 /// The work for all messages of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct DatabaseWork {
-    pub(super) statements: u64,
-    pub(super) commits: u64,
-    pub(super) inserted: u64,
+pub(crate) struct DatabaseWork {
+    pub(crate) statements: u64,
+    pub(crate) commits: u64,
+    pub(crate) inserted: u64,
     /// Updates that left the indexes alone.
-    pub(super) hot_updated: u64,
-    pub(super) updated: u64,
-    pub(super) deleted: u64,
-    pub(super) index_entries: u64,
+    pub(crate) hot_updated: u64,
+    pub(crate) updated: u64,
+    pub(crate) deleted: u64,
+    pub(crate) index_entries: u64,
     /// Without whole pages: their number depends on the time of the last checkpoint.
-    pub(super) record_bytes: u64,
-    pub(super) page_bytes: u64,
+    pub(crate) record_bytes: u64,
+    pub(crate) page_bytes: u64,
 }
 
 /// A statement, and what it took in a turn.
-pub(super) struct Statement {
-    pub(super) calls: u64,
-    pub(super) rows: u64,
-    pub(super) microseconds: u64,
-    pub(super) text: String,
+pub(crate) struct Statement {
+    pub(crate) calls: u64,
+    pub(crate) rows: u64,
+    pub(crate) microseconds: u64,
+    pub(crate) text: String,
 }
 
 /// The database of a turn, on a server of this machine.
-pub(super) struct Postgres<'a> {
+pub(crate) struct Postgres<'a> {
     database: &'a TestDatabase,
+    database_name: String,
     server_pid: u32,
 }
 
 /// A position in the write-ahead log.
-pub(super) struct Position(String);
+pub(crate) struct Position(String);
 
 impl<'a> Postgres<'a> {
-    pub(super) fn new(database: &'a TestDatabase) -> Result<Self> {
+    pub(crate) fn new(database: &'a TestDatabase) -> Result<Self> {
         database
             .execute_blocking(EXTENSIONS)
             .context("this needs pg_stat_statements and pg_walinspect of PostgreSQL 15 or newer")?;
-        let server_pid = row(database, SERVER_PID)?[0].parse()?;
+        let mut server = row(database, SERVER)?;
         Ok(Self {
             database,
-            server_pid,
+            server_pid: server[0].parse()?,
+            database_name: server.swap_remove(1),
         })
     }
 
-    /// The time of all its processes.
-    pub(super) fn processor_time(&self) -> Result<ProcessorTime> {
-        processor_time::of_process_and_children(self.server_pid)
+    /// The time of all its processes, except sessions of other databases.
+    pub(crate) fn processor_time(&self) -> Result<ProcessorTime> {
+        let is_counted = |title: &str| serves(title, &self.database_name);
+        processor_time::of_process_and_children(self.server_pid, is_counted)
     }
 
     /// Starts to count.
-    pub(super) fn start(&self) -> Result<Position> {
+    pub(crate) fn start(&self) -> Result<Position> {
         Ok(Position(row(self.database, START)?.swap_remove(0)))
     }
 
     /// The work since the start.
-    pub(super) fn work_since(&self, start: &Position) -> Result<DatabaseWork> {
+    pub(crate) fn work_since(&self, start: &Position) -> Result<DatabaseWork> {
         let end = row(self.database, END)?;
         let sql = WAL.replace("{from}", &start.0);
         let row = row(self.database, &sql.replace("{to}", &end[0]))?;
@@ -107,7 +111,7 @@ impl<'a> Postgres<'a> {
     }
 
     /// The statements that took the most time.
-    pub(super) fn statements(&self) -> Result<Vec<Statement>> {
+    pub(crate) fn statements(&self) -> Result<Vec<Statement>> {
         let rows = self.database.query_blocking(STATEMENTS)?;
         let statement = |row: Vec<String>| {
             Ok(Statement {
@@ -124,4 +128,33 @@ impl<'a> Postgres<'a> {
 fn row(database: &TestDatabase, sql: &str) -> Result<Vec<String>> {
     let mut rows = database.query_blocking(sql)?;
     rows.pop().context("the query has no rows")
+}
+
+/// Whether a process of the server works for this database or for all of them, by its title. The title of a session is
+/// `postgres: USER DATABASE HOST(PORT) STATE`.
+fn serves(title: &str, database: &str) -> bool {
+    let mut words = title.split_whitespace().skip(2);
+    match (words.next(), words.next()) {
+        (Some(other), Some(client)) if client.ends_with(')') => other == database,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::serves;
+
+    #[test]
+    fn only_sessions_of_other_databases_are_left_out() {
+        for (title, expected) in [
+            ("postgres: postgres test_1 127.0.0.1(5000) idle", true),
+            ("postgres: postgres test_2 127.0.0.1(5001) SELECT", false),
+            ("postgres: checkpointer ", true),
+            ("postgres: autovacuum worker test_2", true),
+            ("postgres: logical replication launcher ", true),
+            ("", true),
+        ] {
+            assert_eq!(serves(title, "test_1"), expected, "{title}");
+        }
+    }
 }

@@ -1,8 +1,7 @@
 //! The goals of `bench cost`, and whether the results reach them.
 
-use super::report::per_message;
 use super::{Build, Path, Series, Subject};
-use crate::goals::{Goal, hundredths};
+use crate::goals::{Goal, hundredths, percent};
 use testkit::Backend;
 
 const P99_LIMIT_US: u64 = 5_000;
@@ -93,7 +92,7 @@ impl Results<'_> {
 
     /// The processor time of a message in the service and its database.
     fn time(series: &Series) -> u64 {
-        series.median(|turn| per_message(turn, turn.nodes.total() + turn.database.total()))
+        series.median(|turn| turn.service_and_database())
     }
 
     fn of_bare(&self, backend: Backend) -> Option<u64> {
@@ -142,10 +141,6 @@ impl Results<'_> {
             Some((format!("{failures} failures"), failures == 0)),
         )
     }
-}
-
-fn percent(own: u64, other: u64) -> u64 {
-    own * 100 / other.max(1)
 }
 
 #[cfg(test)]

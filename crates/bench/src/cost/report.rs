@@ -5,7 +5,7 @@ use super::turn::Turn;
 use super::{Build, Options, Path, Series, Subject, goals};
 use crate::gateways::CONNECTIONS;
 use crate::goals::mebibytes;
-use crate::report::{machine, milliseconds, write_goals};
+use crate::report::{machine, median, milliseconds, write_goals};
 use std::fmt::{Result, Write as _};
 use std::time::Duration;
 
@@ -16,28 +16,10 @@ pub(super) fn markdown(options: &Options, series: &[Series]) -> String {
     text
 }
 
-/// One turn in a line, for the progress.
-pub(super) fn summary(turn: &Turn) -> String {
-    format!(
-        "{} + {} µs, {}/s, {} failures",
-        per_message(turn, turn.nodes.total()),
-        per_message(turn, turn.database.total()),
-        turn.rate,
-        turn.failures
-    )
-}
-
-/// Microseconds for each message.
-pub(super) fn per_message(turn: &Turn, time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX) / turn.messages.max(1)
-}
-
 impl Series {
     /// The median over the turns.
     pub(super) fn median(&self, value: impl Fn(&Turn) -> u64) -> u64 {
-        let mut values: Vec<u64> = self.turns.iter().map(value).collect();
-        values.sort_unstable();
-        values.get(values.len() / 2).copied().unwrap_or(0)
+        median(self.turns.iter().map(value))
     }
 }
 
@@ -62,7 +44,9 @@ fn write_all(text: &mut String, options: &Options, series: &[Series]) -> Result 
     }
     write_work(text, series)?;
     for series in series {
-        write_statements(text, series)?;
+        if let Some(turn) = series.turns.last().filter(|_| is_this_build(series)) {
+            write_statements(text, &format!("{:?}", series.path), turn)?;
+        }
     }
     write_goals(text, &goals::evaluate(series))
 }
@@ -78,7 +62,7 @@ fn write_times<'a>(
          |---|--:|--:|--:|--:|--:|--:|--:|--:|"
     )?;
     for row in rows {
-        let time = |time: fn(&Turn) -> Duration| row.median(|turn| per_message(turn, time(turn)));
+        let time = |time: fn(&Turn) -> Duration| row.median(|turn| turn.per_message(time(turn)));
         let p99 = row.median(|turn| u64::try_from(turn.p99.as_micros()).unwrap_or(u64::MAX));
         writeln!(
             text,
@@ -141,23 +125,25 @@ fn decimal(count: u64, messages: u64) -> String {
     crate::goals::hundredths(count * 100 / messages.max(1))
 }
 
-fn write_statements(text: &mut String, series: &Series) -> Result {
-    let is_this = matches!(
+fn is_this_build(series: &Series) -> bool {
+    matches!(
         series.subject,
         Subject::Service {
             build: Build::This,
             nodes: 1,
             ..
         }
-    );
-    let last = series.turns.last().filter(|_| is_this);
-    let Some(turn) = last.filter(|turn| !turn.statements.is_empty()) else {
+    )
+}
+
+/// Writes the statements of a turn, if it has any.
+pub(crate) fn write_statements(text: &mut String, name: &str, turn: &Turn) -> Result {
+    if turn.statements.is_empty() {
         return Ok(());
-    };
+    }
     writeln!(
         text,
-        "\nStatements, {:?}, in the last turn:\n\n| calls | rows | µs a message | statement |\n|--:|--:|--:|---|",
-        series.path
+        "\nStatements, {name}, in the last turn:\n\n| calls | rows | µs a message | statement |\n|--:|--:|--:|---|",
     )?;
     for statement in &turn.statements {
         let time = decimal(statement.microseconds, turn.messages);

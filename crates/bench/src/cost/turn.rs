@@ -15,33 +15,65 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use testkit::Process;
-use testkit::load::{Report, RunLimit};
+use testkit::load::{Report, Requests, RunLimit};
 
-const WINDOW: u64 = 500;
+pub(crate) const WINDOW: u64 = 500;
 const OUTSTANDING: usize = 5_000;
-const SMSC_DELAY_MS: u64 = 50;
+pub(crate) const SMSC_DELAY_MS: u64 = 50;
 /// A turn ends when its processes take less than [`QUIET_LIMIT`] in this time, or after [`MAX_WAITS`] of them.
 const QUIET_TIME: Duration = Duration::from_millis(200);
 const QUIET_LIMIT: Duration = Duration::from_millis(20);
 const MAX_WAITS: u32 = 25;
 
 /// The result of a turn.
-pub(super) struct Turn {
-    pub(super) messages: u64,
+pub(crate) struct Turn {
+    pub(crate) messages: u64,
     /// Of all nodes.
-    pub(super) nodes: ProcessorTime,
-    pub(super) database: ProcessorTime,
+    pub(crate) nodes: ProcessorTime,
+    pub(crate) database: ProcessorTime,
     /// The load generator and the receiver of callbacks.
-    pub(super) benchmark: ProcessorTime,
+    pub(crate) benchmark: ProcessorTime,
     /// Messages a second: accepted ones, or those that were called back.
-    pub(super) rate: u64,
+    pub(crate) rate: u64,
     /// Of a request.
-    pub(super) p99: Duration,
+    pub(crate) p99: Duration,
     /// Requests that were not answered 200, and messages without a callback.
-    pub(super) failures: u64,
-    pub(super) peak_kib: u64,
-    pub(super) work: Option<DatabaseWork>,
-    pub(super) statements: Vec<Statement>,
+    pub(crate) failures: u64,
+    pub(crate) peak_kib: u64,
+    pub(crate) work: Option<DatabaseWork>,
+    pub(crate) statements: Vec<Statement>,
+}
+
+impl Turn {
+    /// Microseconds for each message.
+    pub(crate) fn per_message(&self, time: Duration) -> u64 {
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX) / self.messages.max(1)
+    }
+
+    /// Microseconds for each message, in the service and its database.
+    pub(crate) fn service_and_database(&self) -> u64 {
+        self.per_message(self.nodes.total() + self.database.total())
+    }
+
+    /// In one line, for the progress.
+    pub(crate) fn summary(&self) -> String {
+        format!(
+            "{} + {} µs, {}/s, {} failures",
+            self.per_message(self.nodes.total()),
+            self.per_message(self.database.total()),
+            self.rate,
+            self.failures
+        )
+    }
+}
+
+/// What a turn sends, and what it reports.
+#[derive(Clone, Copy)]
+pub(crate) struct TurnSettings {
+    pub(crate) path: Path,
+    pub(crate) messages: u64,
+    /// Whether to report the statements that took the most time.
+    pub(crate) statements: bool,
 }
 
 /// What a turn measures besides the processor time.
@@ -52,16 +84,21 @@ struct Load {
 }
 
 pub(super) fn run(options: &Options, path: Path, subject: Subject) -> Result<Turn> {
+    let settings = TurnSettings {
+        path,
+        messages: options.messages,
+        statements: options.statements,
+    };
     let smsc = match path {
         Path::Accept => None,
         Path::Whole => Some(start_smsc(&options.switchboard, SMSC_DELAY_MS)?),
     };
     let smsc = smsc.as_ref().map(Process::addr);
     match subject {
-        Subject::Bare => run_on(options, path, &Bare::start()?, None),
+        Subject::Bare => run_on(&Bare::start()?, None, settings),
         Subject::Kannel => {
             let smsc = smsc.context("Kannel does not store messages for later")?;
-            run_on(options, path, &Kannel::start(smsc, WINDOW, false)?, None)
+            run_on(&Kannel::start(smsc, WINDOW, false)?, None, settings)
         }
         Subject::Service {
             build,
@@ -75,28 +112,29 @@ pub(super) fn run(options: &Options, path: Path, subject: Subject) -> Result<Tur
             };
             let nodes = Nodes::start(options.binary(build)?, backend, nodes, &config, arguments)?;
             let postgres = nodes.first().database().map(Postgres::new).transpose()?;
-            run_on(options, path, &nodes, postgres.as_ref())
+            run_on(&nodes, postgres.as_ref(), settings)
         }
     }
 }
 
-fn run_on(
-    options: &Options,
-    path: Path,
+/// A warm-up of a tenth of the messages, then the measured messages.
+pub(crate) fn run_on(
     gateway: &dyn RunningGateway,
     postgres: Option<&Postgres<'_>>,
+    settings: TurnSettings,
 ) -> Result<Turn> {
+    let TurnSettings { path, messages, .. } = settings;
     let meter = Meter { gateway, postgres };
-    send(path, gateway, options.messages / 10)?;
+    send(path, gateway, messages / 10)?;
     meter.wait_until_quiet()?;
     let position = postgres.map(Postgres::start).transpose()?;
     let before = meter.read()?;
-    let load = send(path, gateway, options.messages)?;
+    let load = send(path, gateway, messages)?;
     meter.wait_until_quiet()?;
     let after = meter.read()?;
     let memory = gateway.pids().into_iter().map(memory::of_process);
     Ok(Turn {
-        messages: options.messages,
+        messages,
         nodes: after.nodes - before.nodes,
         database: after.database - before.database,
         benchmark: after.benchmark - before.benchmark,
@@ -108,7 +146,7 @@ fn run_on(
             .sum::<Result<u64>>()?,
         work: work_since(postgres, position.as_ref())?,
         statements: match postgres {
-            Some(postgres) if options.statements => postgres.statements()?,
+            Some(postgres) if settings.statements => postgres.statements()?,
             _ => Vec::new(),
         },
     })
@@ -216,7 +254,8 @@ impl RunningGateway for Bare {
         vec![self.0.pid()]
     }
 
-    fn request(&self, addr: SocketAddr, callback_url: &str) -> Vec<u8> {
-        measure::request(addr, "none", &measure::message(callback_url))
+    fn requests(&self, addr: SocketAddr, callback_url: &str) -> Requests {
+        let body = measure::message(callback_url);
+        Requests::Fixed(measure::request(addr, "none", &body))
     }
 }

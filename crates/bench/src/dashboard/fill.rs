@@ -1,8 +1,8 @@
 //! Fills a database with the messages of a month by SQL, because the service itself would take minutes.
 
+use crate::fill::database_file;
 use anyhow::{Context, Result};
 use rusqlite::Connection;
-use std::fs;
 use testkit::Server;
 
 /// The account whose pages are measured. It has the most messages.
@@ -48,11 +48,7 @@ pub(super) fn fill(server: &mut Server, messages: u64) -> Result<FilledDatabase>
 }
 
 fn fill_file(server: &Server, messages: u64, ids: &[u64]) -> Result<()> {
-    let file = fs::read_dir(server.data_dir())?
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .find(|path| path.extension().is_some_and(|kind| kind == "db"))
-        .context("no database in the data folder")?;
-    let db = Connection::open(file)?;
+    let db = Connection::open(database_file(server)?)?;
     for sql in statements(&SQLITE, messages, ids) {
         db.execute_batch(&sql)?;
     }

@@ -150,7 +150,7 @@ fn accept(cluster: &Nodes, measured: Duration) -> Vec<Report> {
         limit: RunLimit::Elapsed(measured),
         requests: Requests::Fixed(measure::request(
             addr,
-            &cluster.token,
+            &cluster.tokens[0],
             &measure::message(measure::UNANSWERED_URL),
         )),
         on_answer: None,
@@ -207,7 +207,7 @@ impl Flow {
     fn load(&self, cluster: &Nodes, addr: SocketAddr, connections: usize, time: Duration) -> Load {
         let request = measure::request(
             addr,
-            &cluster.token,
+            &cluster.tokens[0],
             &measure::message(&self.receiver.url("/dlr")),
         );
         let tracker = Arc::clone(&self.tracker);

@@ -10,7 +10,7 @@ const DELAY_VARIABLE: &str = "SWITCHBOARD_SIMULATOR__DELAY_MS";
 
 pub(super) struct Target {
     pub(super) server: Server,
-    token: String,
+    pub(super) token: String,
 }
 
 impl Target {
@@ -18,7 +18,7 @@ impl Target {
         let server = Server::builder(&options.switchboard, backend)
             .env(DELAY_VARIABLE, options.simulator_delay_ms.to_string())
             .try_start()?;
-        let token = measure::create_account(&server)?;
+        let token = measure::create_account(&server, measure::ACCOUNT)?;
         Ok(Self { server, token })
     }
 
@@ -34,12 +34,6 @@ impl Target {
     /// The bytes of `POST /sms` with this body.
     pub(super) fn request(&self, body: &str) -> Vec<u8> {
         measure::request(self.server.addr(), &self.token, body)
-    }
-
-    /// Builds requests on another thread.
-    pub(super) fn request_builder(&self) -> impl Fn(&str) -> Vec<u8> + Send + 'static {
-        let (addr, token) = (self.server.addr(), self.token.clone());
-        move |body| measure::request(addr, &token, body)
     }
 
     /// The size of the database on disk, including its log.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::load::{self, InFlightLimit, Load, Report, Requests, RunLimit};
+use testkit::load::{self, InFlightLimit, Load, Report, RunLimit};
 use testkit::receiver::Receiver;
 
 /// After this time without a callback, missing callbacks count as lost.
@@ -122,7 +122,7 @@ pub(crate) fn send(
                 connections: CONNECTIONS / nodes,
                 warm_up: Duration::ZERO,
                 limit,
-                requests: Requests::Fixed(gateway.request(addr, callback_url)),
+                requests: gateway.requests(addr, callback_url),
                 on_answer: None,
             };
             let in_flight = in_flight.cloned();

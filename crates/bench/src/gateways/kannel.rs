@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::load::Requests;
 use testkit::{TempDir, http, temp_dir};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -82,13 +83,13 @@ impl RunningGateway for Kannel {
             .to_vec()
     }
 
-    fn request(&self, addr: SocketAddr, callback_url: &str) -> Vec<u8> {
+    fn requests(&self, addr: SocketAddr, callback_url: &str) -> Requests {
         let url = callback_url.replace(':', "%3A").replace('/', "%2F");
         let path = format!(
             "/cgi-bin/sendsms?username=bench&password=bench&from=Switchboard&to=%2B37120000001\
              &text=Your+code+is+123456.+It+is+valid+for+10+minutes.&dlr-mask=3&dlr-url={url}"
         );
-        http::encode(addr, "GET", &path, &[], b"")
+        Requests::Fixed(http::encode(addr, "GET", &path, &[], b""))
     }
 }
 
