@@ -19,17 +19,13 @@ pub(crate) fn database_file(server: &Server) -> Result<PathBuf> {
 
 /// The result of a query for one number.
 pub(crate) fn number(server: &Server, sql: &str) -> Result<u64> {
-    match server.database() {
-        Some(database) => {
-            let rows = database.query_blocking(sql)?;
-            let value = rows.first().and_then(|row| row.first());
-            Ok(value.context("the query has no rows")?.parse()?)
-        }
-        None => {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
-            let db = Connection::open_with_flags(database_file(server)?, flags)?;
-            let value: i64 = db.query_row(sql, [], |row| row.get(0))?;
-            Ok(u64::try_from(value)?)
-        }
+    if let Some(database) = server.database() {
+        let rows = database.query_blocking(sql)?;
+        let value = rows.first().and_then(|row| row.first());
+        return Ok(value.context("the query has no rows")?.parse()?);
     }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let db = Connection::open_with_flags(database_file(server)?, flags)?;
+    let value: i64 = db.query_row(sql, [], |row| row.get(0))?;
+    Ok(u64::try_from(value)?)
 }

@@ -1,5 +1,6 @@
 //! The goals of `bench cost`, and whether the results reach them.
 
+use super::turn::Turn;
 use super::{Build, Path, Series, Subject};
 use crate::goals::{Goal, hundredths, percent};
 use testkit::Backend;
@@ -92,7 +93,7 @@ impl Results<'_> {
 
     /// The processor time of a message in the service and its database.
     fn time(series: &Series) -> u64 {
-        series.median(|turn| turn.service_and_database())
+        series.median(Turn::service_and_database)
     }
 
     fn of_bare(&self, backend: Backend) -> Option<u64> {

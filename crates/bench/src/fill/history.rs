@@ -13,13 +13,12 @@ pub(crate) const DAYS: u64 = 30;
 /// `carrier` took the messages.
 pub(crate) fn fill(server: &mut Server, carrier: &str, rows: u64) -> Result<()> {
     let started = Instant::now();
-    match server.database() {
-        Some(database) => fill_postgres(database, carrier, rows)?,
-        None => {
-            server.terminate();
-            fill_sqlite(server, carrier, rows)?;
-            server.try_restart()?;
-        }
+    if let Some(database) = server.database() {
+        fill_postgres(database, carrier, rows)?;
+    } else {
+        server.terminate();
+        fill_sqlite(server, carrier, rows)?;
+        server.try_restart()?;
     }
     eprintln!(
         "  {rows} messages of history in {:.0} s",

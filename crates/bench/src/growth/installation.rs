@@ -223,9 +223,8 @@ mod tests {
     fn only_the_last_route_has_no_condition() {
         let text = routes(20);
         let all: Vec<&str> = text.split("[[route]]\n").skip(1).collect();
-        let plain = |route: &&str| route.starts_with("carriers");
-        assert_eq!(all.len(), 20);
-        assert_eq!(all.iter().position(|route| plain(&route)), Some(19));
+        let unconditional = all.iter().position(|route| route.starts_with("carriers"));
+        assert_eq!((all.len(), unconditional), (20, Some(19)));
     }
 
     #[test]
