@@ -1,30 +1,35 @@
 //! Connects to receivers: name lookup, guard, socket, TLS.
 //!
 //! The addresses of a name are checked and then connected to directly, without a second lookup. So a name that changes
-//! between the check and the connection (DNS rebinding) gains nothing.
+//! between the check and the connection (DNS rebinding) gains nothing. Through a proxy that does not hold: the proxy
+//! looks the name up itself, so what it may reach is for its own rules.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
 use rustls::ClientConfig;
+pub use rustls::ClientConfig as TlsConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::guard::Guard;
+use crate::guard::{Guard, is_localhost};
 use crate::resolve::Resolve;
 
 mod connection;
 mod problem;
+mod proxy;
 mod tls;
 
 pub use connection::Connection;
 pub use problem::{DialError, DialProblem};
-pub use tls::public_roots;
+pub use proxy::HttpProxy;
+pub(crate) use tls::certificates;
+pub use tls::{public_roots, public_roots_and};
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -43,6 +48,8 @@ pub struct DialerOptions {
     pub source: Vec<IpAddr>,
     /// The trusted certificates; see [`public_roots`].
     pub tls: Arc<ClientConfig>,
+    /// All connections go through it.
+    pub proxy: Option<HttpProxy>,
 }
 
 /// Opens connections.
@@ -54,6 +61,7 @@ struct DialerInner {
     resolver: Arc<dyn Resolve>,
     source: Vec<IpAddr>,
     tls: TlsConnector,
+    proxy: Option<HttpProxy>,
 }
 
 /// The host that a URI names.
@@ -70,11 +78,16 @@ impl Dialer {
             resolver: options.resolver,
             source: options.source,
             tls: TlsConnector::from(options.tls),
+            proxy: options.proxy,
         }))
     }
 
     pub async fn dial(&self, uri: &Uri) -> Result<Connection, DialError> {
         let target = Target::from_uri(uri).ok_or(DialProblem::NoHost)?;
+        if let Some(proxy) = &self.0.proxy {
+            let opened = self.0.dial_through(proxy, &target).await;
+            return Ok(opened.inspect_err(|problem| proxy.log(problem))?);
+        }
         let addresses = self.0.find_addresses(&target).await?;
         let mut last = DialError::from(DialProblem::Unresolved);
         for address in self.0.permitted(&addresses)? {
@@ -161,6 +174,16 @@ impl DialerInner {
         target: &Target<'_>,
     ) -> Result<Connection, DialProblem> {
         let stream = self.connect(address).await?;
+        self.start(stream, target, Some(address)).await
+    }
+
+    /// Starts TLS on a connection to the target, if it needs it.
+    async fn start(
+        &self,
+        stream: TcpStream,
+        target: &Target<'_>,
+        address: Option<SocketAddr>,
+    ) -> Result<Connection, DialProblem> {
         if !target.is_tls {
             return Ok(Connection::plain(stream, address));
         }
@@ -168,6 +191,52 @@ impl DialerInner {
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| DialProblem::from_handshake(&error))?;
         Ok(Connection::tls(stream, address))
+    }
+
+    /// Connects through the proxy. It has as much time as a direct connection.
+    async fn dial_through(
+        &self,
+        proxy: &HttpProxy,
+        target: &Target<'_>,
+    ) -> Result<Connection, DialProblem> {
+        self.check_for_proxy(target).await?;
+        let addresses = self.find_addresses(&proxy.target()).await;
+        let addresses = addresses.map_err(|problem| DialProblem::ProxyDown(problem.to_string()))?;
+        let opened = timeout(CONNECT_TIMEOUT, async {
+            let mut stream = self.connect_any(&addresses, proxy.target().port).await?;
+            proxy.open_tunnel(&mut stream, target).await?;
+            self.start(stream, target, None).await
+        });
+        let late = DialProblem::ConnectTimeout(CONNECT_TIMEOUT);
+        opened
+            .await
+            .unwrap_or(Err(DialProblem::ProxyDown(late.to_string())))
+    }
+
+    /// Connects to the first address that accepts a connection.
+    async fn connect_any(&self, addresses: &[IpAddr], port: u16) -> Result<TcpStream, DialProblem> {
+        let mut last = DialProblem::Unresolved;
+        for address in addresses.iter().take(MAX_ADDRESSES) {
+            match self.connect(SocketAddr::new(*address, port)).await {
+                Ok(stream) => return Ok(stream),
+                Err(problem) => last = problem,
+            }
+        }
+        Err(DialProblem::ProxyDown(last.to_string()))
+    }
+
+    /// Checks a host that a proxy will resolve. The proxy may choose any of its addresses, so all must be permitted. A
+    /// name that only the proxy can resolve passes.
+    async fn check_for_proxy(&self, target: &Target<'_>) -> Result<(), DialProblem> {
+        if is_localhost(target.host) {
+            let own = self.guard.check_localhost(target.host);
+            return own.map_err(|_| DialProblem::Forbidden(Ipv4Addr::LOCALHOST.into()));
+        }
+        let addresses = self.find_addresses(target).await.unwrap_or_default();
+        let forbidden = addresses
+            .into_iter()
+            .find(|address| self.guard.check_address(*address).is_err());
+        forbidden.map_or(Ok(()), |address| Err(DialProblem::Forbidden(address)))
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<TcpStream, DialProblem> {

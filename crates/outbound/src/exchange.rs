@@ -25,7 +25,7 @@ use connections::{HostKey, KeptConnections, OpenConnection};
 pub(crate) const AGENT: &str = concat!("Switchboard/", env!("CARGO_PKG_VERSION"));
 
 /// Sends requests over connections that our dialer opens, and keeps them open for the next request. No redirects,
-/// proxies, cookies or content encodings.
+/// cookies or content encodings, and no proxy but the dialer's.
 ///
 /// The task that sends a request also drives its connection: no other task has to be woken for it.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl HttpClient {
         let uri = std::mem::take(request.uri_mut());
         let host = prepare(&mut request, &uri).ok_or(RequestError::new(ExchangeError::Url))?;
         while let Some(mut connection) = self.kept.take(&host) {
-            *address = Some(connection.address());
+            *address = connection.address();
             match connection.send(request).await {
                 Ok(response) => return Ok(self.pending(response, connection, host)),
                 // It was closed before the request was sent.
@@ -106,7 +106,7 @@ impl HttpClient {
             *address = error.address;
             ExchangeError::Dial(error.problem)
         })?;
-        *address = Some(connection.address());
+        *address = connection.address();
         let opened = OpenConnection::new(connection).await;
         opened.map_err(|error| ExchangeError::from_error(&error))
     }

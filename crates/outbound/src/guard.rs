@@ -188,7 +188,7 @@ impl Guard {
     }
 
     /// One permitted family is enough, because the other one is skipped when connecting.
-    fn check_localhost(&self, host: &str) -> Result<(), Forbidden> {
+    pub(crate) fn check_localhost(&self, host: &str) -> Result<(), Forbidden> {
         let own = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         if own.iter().any(|ip| self.check_address(*ip).is_ok()) {
             return Ok(());
@@ -256,7 +256,7 @@ fn destination(url: &CallbackUrl) -> Destination {
 }
 
 /// The URL parser has already made the name lower case.
-fn is_localhost(name: &str) -> bool {
+pub(crate) fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
 }

@@ -5,8 +5,8 @@
 //! decides what is sent, to whom, and what follows from the answer.
 //!
 //! HTTP uses hyper and the pool of hyper-util instead of a full client. The connector is our own anyway, because the
-//! address that the guard checked must be the one connected to. Redirects, proxies, cookies and content encodings,
-//! which a full client adds, must not happen here. It is also faster, which matters at ten thousand callbacks a second.
+//! address that the guard checked must be the one connected to. Redirects, cookies, content encodings and proxies from
+//! the environment, which a full client adds, must not happen here. It is also faster, which matters at ten thousand callbacks a second.
 
 mod absent_carrier;
 pub mod callback;
@@ -28,7 +28,7 @@ pub mod url_check;
 pub use absent_carrier::AbsentCarrier;
 pub use callback::{CallbackClient, CallbackOptions};
 pub use client_document::{DocumentFetch, DocumentOptions};
-pub use dial::{Dialer, DialerOptions};
+pub use dial::{Dialer, DialerOptions, HttpProxy};
 pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use own_api::{NoAnswer, OwnApi};

@@ -53,6 +53,7 @@ impl OwnApi {
             resolver: Arc::new(SystemResolver::new(MAX_LOOKUPS)),
             source: Vec::new(),
             tls: public_roots(),
+            proxy: None,
         };
         Self {
             http: HttpClient::new(dialer, MAX_IDLE),

@@ -112,6 +112,7 @@ impl Config {
             self.metrics.check(self.server.listen),
             self.database.check(),
             self.billing.check(),
+            self.callbacks.check(),
             self.pin_from().map(drop),
             self.log.targets().map(drop),
         ];
@@ -140,11 +141,13 @@ impl Config {
         let url = self.database.url.as_mut();
         let token = self.metrics.token.as_mut();
         let key = self.security.key.as_mut();
+        let proxy = self.callbacks.proxy.as_mut();
         let former = self.security.former_keys.iter_mut();
         let single = [
             ("database.url", url),
             ("metrics.token", token),
             ("security.key", key),
+            ("callbacks.proxy", proxy),
         ];
         let single = single
             .into_iter()

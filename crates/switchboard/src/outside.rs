@@ -41,6 +41,7 @@ pub(crate) fn image_guard(config: &Config, resolver: Arc<dyn Resolve>) -> Arc<dy
             resolver,
             source: config.callbacks.source.clone(),
             tls: outbound::dial::public_roots(),
+            proxy: None,
         },
         check_timeout: CHECK_TIMEOUT,
         max_fetches: MAX_FETCHES,
@@ -58,25 +59,28 @@ pub(crate) fn client_documents(
             resolver,
             source: config.callbacks.source.clone(),
             tls: outbound::dial::public_roots(),
+            proxy: None,
         },
         fetch_timeout: FETCH_TIMEOUT,
         max_fetches: client_document::MAX_FETCHES,
     }))
 }
 
+/// Delivers callbacks. `callbacks.tls_ca` and `callbacks.proxy` apply to nothing else.
 pub(crate) fn callback_client(
     config: &Config,
     resolver: Arc<dyn Resolve>,
-) -> Arc<dyn CallbackSender> {
-    Arc::new(CallbackClient::new(CallbackOptions {
+) -> anyhow::Result<Arc<dyn CallbackSender>> {
+    Ok(Arc::new(CallbackClient::new(CallbackOptions {
         dialer: DialerOptions {
             guard: guard(config),
             resolver,
             source: config.callbacks.source.clone(),
-            tls: outbound::dial::public_roots(),
+            tls: config.callbacks.trusted()?,
+            proxy: config.callbacks.http_proxy()?,
         },
         try_timeout: TRY_TIMEOUT,
-    }))
+    })))
 }
 
 pub(crate) fn number_locator(catalogues: Arc<Catalogues>) -> Arc<dyn NumberLocator> {

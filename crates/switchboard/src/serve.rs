@@ -71,17 +71,21 @@ pub(crate) async fn run(
     let worker = roles.contains(&Role::Worker);
     let _only_worker = if worker { lock(&database)? } else { None };
     let resolver = outside::resolver(&config);
+    let outside = match worker {
+        true => Some(Outside {
+            callbacks: outside::callback_client(&config, resolver.clone())?,
+        }),
+        false => None,
+    };
     let engine = Engine::start(
         store.clone(),
         clock.clone(),
         Guards {
             urls: outside::url_guard(&config, resolver.clone()),
             images: outside::image_guard(&config, resolver.clone()),
-            clients: outside::client_documents(&config, resolver.clone()),
+            clients: outside::client_documents(&config, resolver),
         },
-        worker.then(|| Outside {
-            callbacks: outside::callback_client(&config, resolver),
-        }),
+        outside,
         engine_settings(&config, &roles, listening)?,
     );
     let engine = Arc::new(

@@ -26,6 +26,7 @@ mod server;
 pub mod smsc;
 pub mod stall;
 mod temp_dir;
+mod tinyproxy;
 mod unique;
 
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub use process::Process;
 pub use server::{Backend, CALLBACKS_ALLOW, SERVICE_KEY, Server, ServerBuilder, write_key};
 pub use stall::StallMonitor;
 pub use temp_dir::{TempDir, temp_dir};
+pub use tinyproxy::Tinyproxy;
 
 /// How long a test waits for a state before it fails. Long, because a machine that is busy with other work for minutes
 /// must not fail a test.

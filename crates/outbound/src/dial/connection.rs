@@ -12,7 +12,7 @@ use tokio_rustls::client::TlsStream;
 
 pub struct Connection {
     stream: Stream,
-    address: SocketAddr,
+    address: Option<SocketAddr>,
 }
 
 enum Stream {
@@ -22,22 +22,22 @@ enum Stream {
 }
 
 impl Connection {
-    pub(super) fn plain(stream: TcpStream, address: SocketAddr) -> Self {
+    pub(super) fn plain(stream: TcpStream, address: Option<SocketAddr>) -> Self {
         Self {
             stream: Stream::Plain(TokioIo::new(stream)),
             address,
         }
     }
 
-    pub(super) fn tls(stream: TlsStream<TcpStream>, address: SocketAddr) -> Self {
+    pub(super) fn tls(stream: TlsStream<TcpStream>, address: Option<SocketAddr>) -> Self {
         Self {
             stream: Stream::Tls(Box::new(TokioIo::new(stream))),
             address,
         }
     }
 
-    /// The address of the other side.
-    pub fn address(&self) -> SocketAddr {
+    /// The address of the other side, unless a proxy hides it.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 }

@@ -34,6 +34,12 @@ pub enum DialProblem {
     Certificate(String),
     #[error("TLS failed: {0}")]
     Tls(String),
+    #[error("the proxy of this service does not work: {0}")]
+    ProxyDown(String),
+    #[error("{}", refusal_text(*.0))]
+    ProxyRefused(u16),
+    #[error("the answer of this service's proxy is not understood")]
+    ProxyAnswer,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +83,18 @@ impl DialProblem {
             Some(other) => Self::Tls(other.to_string()),
             None => Self::Tls(error.kind().to_string()),
         }
+    }
+}
+
+/// Callers see it, so it does not name the proxy.
+fn refusal_text(status: u16) -> String {
+    match status {
+        // Some proxies answer 401 to a wrong password.
+        401 | 407 => {
+            format!("the proxy of this service does not accept its user and password ({status})")
+        }
+        502..=504 => format!("this service's proxy could not reach the receiver ({status})"),
+        _ => format!("this service's proxy refused to connect to the receiver ({status})"),
     }
 }
 

@@ -26,7 +26,7 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// A connection and the HTTP protocol on it. Nothing happens on it unless one of its methods is awaited.
 pub(super) struct OpenConnection {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     requests: SendRequest<Full<Bytes>>,
     /// `None` once it is closed.
     driver: Option<http1::Connection<Connection, Full<Bytes>>>,
@@ -51,7 +51,7 @@ impl OpenConnection {
         })
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 

@@ -3,23 +3,18 @@
 use std::sync::Arc;
 
 use ::smpp::Tls;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::{SmppSettings, SmppTls};
+use crate::dial::certificates;
 
 impl SmppTls {
     /// Trusts only the certificate authorities in this PEM text. The error is a text for people.
     pub fn trusting(pem: &[u8]) -> Result<Self, String> {
-        let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        let authorities = authorities.map_err(|error| format!("it is no PEM text: {error}"))?;
-        if authorities.is_empty() {
-            return Err("it holds no certificate".to_owned());
-        }
         Ok(Self {
             server_name: None,
-            authorities,
+            authorities: certificates(pem)?,
         })
     }
 }

@@ -74,6 +74,7 @@ impl UpstreamClient {
             resolver: std::sync::Arc::new(SystemResolver::new(MAX_LOOKUPS)),
             source: Vec::new(),
             tls: public_roots(),
+            proxy: None,
         };
         Self {
             http: HttpClient::new(dialer, settings.window),

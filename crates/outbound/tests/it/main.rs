@@ -6,6 +6,7 @@ mod client_documents;
 mod connections;
 mod images;
 mod names;
+mod proxy;
 mod reach;
 mod receiver;
 mod samples;

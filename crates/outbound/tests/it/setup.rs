@@ -68,6 +68,7 @@ pub(crate) fn options() -> CallbackOptions {
             resolver: ScriptedResolver::new(&[]),
             source: Vec::new(),
             tls: public_roots(),
+            proxy: None,
         },
         try_timeout: Duration::from_secs(10),
     }

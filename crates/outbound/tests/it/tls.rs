@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use outbound::CallbackClient;
+use outbound::dial::public_roots_and;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -17,6 +18,8 @@ use crate::setup::{ScriptedResolver, deliver, options};
 pub(crate) struct Identity {
     pub(crate) certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
+    /// Certificate and key.
+    pub(crate) pem: Vec<u8>,
 }
 
 /// A self-signed certificate for 127.0.0.1.
@@ -36,6 +39,7 @@ pub(crate) fn self_signed() -> Identity {
     Identity {
         certificate: CertificateDer::from_pem_slice(&output.stdout).expect("a certificate"),
         key: PrivateKeyDer::from_pem_slice(&output.stdout).expect("a key"),
+        pem: output.stdout,
     }
 }
 
@@ -112,6 +116,29 @@ async fn a_receiver_needs_a_trusted_certificate() {
         );
     }
     assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
+fn other_authorities_are_read_from_pem() {
+    for (pem, expected) in [
+        (self_signed().pem, None),
+        (b"".to_vec(), Some("it holds no certificate")),
+        (
+            b"-----BEGIN CERTIFICATE-----\nAQID\n-----END CERTIFICATE-----\n".to_vec(),
+            Some("cannot be trusted"),
+        ),
+        (
+            b"-----BEGIN CERTIFICATE-----\n?\n".to_vec(),
+            Some("it is no PEM text"),
+        ),
+    ] {
+        let error = public_roots_and(&pem).err();
+        let fits = match expected {
+            None => error.is_none(),
+            Some(text) => error.as_ref().is_some_and(|error| error.contains(text)),
+        };
+        assert!(fits, "{expected:?}: {error:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,17 @@
 //! `[callbacks]`: where callbacks may go, and how they get there.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use anyhow::Context as _;
 use ipnet::IpNet;
-use outbound::Guard;
+use outbound::dial::{TlsConfig, public_roots, public_roots_and};
+use outbound::{Guard, HttpProxy};
 use serde::{Deserialize, Serialize};
 use store::DatabaseUrl;
 
-use super::{Config, Tls, Urls};
+use super::{Config, Secret, Tls, Urls};
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -16,6 +20,32 @@ pub(crate) struct Callbacks {
     pub(crate) source: Vec<IpAddr>,
     pub(crate) name_servers: Vec<SocketAddr>,
     pub(crate) park_after_days: Option<u32>,
+    pub(crate) tls_ca: Option<PathBuf>,
+    pub(crate) proxy: Option<Secret>,
+}
+
+impl Callbacks {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        self.http_proxy().map(drop)
+    }
+
+    /// The certificates that receivers may use.
+    pub(crate) fn trusted(&self) -> anyhow::Result<Arc<TlsConfig>> {
+        let Some(path) = &self.tls_ca else {
+            return Ok(public_roots());
+        };
+        let context = || format!("callbacks.tls_ca {}", path.display());
+        let pem = std::fs::read(path).with_context(context)?;
+        public_roots_and(&pem)
+            .map_err(anyhow::Error::msg)
+            .with_context(context)
+    }
+
+    pub(crate) fn http_proxy(&self) -> anyhow::Result<Option<HttpProxy>> {
+        let proxy = self.proxy.as_ref().map(|url| HttpProxy::parse(&url.0));
+        let proxy = proxy.transpose().map_err(anyhow::Error::msg);
+        proxy.context("callbacks.proxy is no address of a proxy")
+    }
 }
 
 impl Config {

@@ -259,7 +259,7 @@ mod tests {
         urls = { base = 'http://x', mcp = 'http://x', auth = 'http://x', dashboard = 'http://x' }
         limits = { connections_per_address = 9 }
         metrics = { listen = '127.0.0.1:9' }
-        callbacks = { allow = [], park_after_days = 7 }
+        callbacks = { allow = [], park_after_days = 7, tls_ca = 'ca.pem', proxy = 'http://me:secret@proxy:3128' }
         simulator = { journal = 'journal.log' }
         [[carrier]]
         kind = 'simulator'
@@ -463,6 +463,10 @@ carriers = [\"gamma\"]
             ("[limits]\nwrite_seconds = 0", "limits.write_seconds is 0"),
             ("[billing]\ncurrency = 'Euro'", "ISO 4217"),
             ("[urls]\nbase = 'ftp://x'", "urls.base"),
+            (
+                "[callbacks]\nproxy = 'x:3128'",
+                "callbacks.proxy is no address",
+            ),
             ("[senders]\npin_from = 'A@B'", "senders.pin_from"),
             ("[log]\nlevel = 'loud,'", "log.level"),
             ("[[carrier]]\nkind = 'pigeon'", "pigeon"),

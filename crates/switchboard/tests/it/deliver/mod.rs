@@ -10,6 +10,7 @@ mod hundred_receivers;
 mod inbox;
 mod listen;
 mod pausing;
+mod proxy;
 mod replay;
 mod reports;
 mod responses;
