@@ -40,7 +40,7 @@ def configuration(options, layer_digest):
         "os": "linux",
         "created": created,
         "config": {
-            "User": "switchboard",
+            "User": "10001:10001",
             "ExposedPorts": {"8080/tcp": {}},
             "Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
             "Entrypoint": ["/usr/bin/switchboard"],

@@ -2,6 +2,7 @@
 
 mod browser;
 mod fill;
+pub(crate) mod start;
 
 use crate::options::{default_binary, number};
 use anyhow::{Context, Result, bail, ensure};

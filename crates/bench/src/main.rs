@@ -35,6 +35,7 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
        bench receivers [--quick] [--reports N] [--seconds N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
+       bench start [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
        bench cluster [--quick] [--seconds N] [--kills N] [--switchboard PATH]
        bench cost [--quick] [--messages N] [--turns N] [--only sqlite|postgres] [--statements] [--with PATH]
                   [--switchboard PATH]
@@ -59,6 +60,8 @@ numbers    how fast numbers are corrected, in one process and over HTTP, compare
            Python, and how fast prices and prefixes are answered, compared with a bare handler
 dashboard  the time to the first byte of each page of the dashboard with a million messages in the
            database, on SQLite and on PostgreSQL
+start      the time until a started process is ready, and its memory then, with a million messages in the
+           database
 cluster    one, two and three nodes on one PostgreSQL, accepting and end to end, and the time until all
            messages of a killed node are called back
 cost       the processor time of a message, accepted and end to end over SMPP, in the service, in PostgreSQL
@@ -73,10 +76,10 @@ smpp       wire: how many messages a second one SMPP session sends, compared wit
 bare       runs the bare handler on a free port of loopback; with a file, it answers GET with its content
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
-               waiting; open-transaction: 3 slices of 2 seconds; dashboard: 20000 messages; receivers:
+               waiting; open-transaction: 3 slices of 2 seconds; dashboard and start: 20000 messages; receivers:
                2000 reports each; cost: one turn of 5000 messages; growth: one turn of 2000, little data; only
                to see that it works
---messages     dashboard: the number of messages in the database (default 1000000); cost, growth: the
+--messages     dashboard and start: the number of messages in the database (default 1000000); cost, growth: the
                number of messages of a turn (default 30000)
 --rows         the number of old messages (default 10000000), spread over 30 days
 --reports      the number of reports that wait for each dead or slow receiver (default 100000)
@@ -119,6 +122,7 @@ fn main() -> Result<()> {
         )?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
+        Some("start") => dashboard::start::run(&dashboard::Options::parse(&arguments[1..])?),
         Some("cluster") => {
             deliver::cluster::run(&deliver::cluster::Options::parse(&arguments[1..])?)
         }

@@ -110,7 +110,7 @@ fn watchdog_time(micros: Option<String>, pid: Option<String>) -> Option<Duration
 mod tests {
     use super::*;
 
-    const MINUTE: Duration = Duration::from_secs(60);
+    const MINUTE: Duration = Duration::from_mins(1);
 
     /// How many signs of life arrive within a time.
     async fn signs_within(time: Duration, manager: &UnixDatagram) -> usize {

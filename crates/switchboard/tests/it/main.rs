@@ -6,6 +6,7 @@ mod commands;
 mod dashboard;
 mod database;
 mod deliver;
+mod deploy;
 mod faults;
 mod mcp;
 mod nodes;
