@@ -16,6 +16,7 @@ mod dispatch;
 mod history;
 mod memberships;
 mod messages;
+mod monitoring;
 mod oauth;
 mod operations;
 mod outside;
@@ -49,6 +50,9 @@ pub use messages::{
     AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, ListRange, MessageStore, StoredAnswer,
     accept_results,
 };
+pub use monitoring::{
+    AccountBalance, ConnectionUse, DatabaseHealth, MonitoringStore, PooledMessages, WaitingMessages,
+};
 pub use oauth::{
     Approval, CodeRedemption, GrantRecord, NewPair, OAuthStore, Revoked, Rotated, Rotation,
     StoredClient,
@@ -58,9 +62,9 @@ pub use operations::{
     Receiver, Unmatched,
 };
 pub use outside::{
-    CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,
-    HomeNetwork, ImageGuard, NumberLocator, ReceiptError, ReceiptSink, ReportResult,
-    UnusableDocument, UnusableImage, UrlGuard,
+    CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
+    ForbiddenUrl, Health, HomeNetwork, ImageGuard, Machine, MachineState, NumberLocator,
+    ReceiptError, ReceiptSink, ReportResult, UnusableDocument, UnusableImage, UrlGuard,
 };
 pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
@@ -145,6 +149,7 @@ pub trait Store:
     + HistoryStore
     + TrafficStore
     + OperationsStore
+    + MonitoringStore
 {
 }
 
@@ -159,5 +164,6 @@ impl<T> Store for T where
         + HistoryStore
         + TrafficStore
         + OperationsStore
+        + MonitoringStore
 {
 }

@@ -9,6 +9,7 @@
 //! | [`reading`] | lists and details: messages, traffic figures, the state of the service |
 //! | [`cluster`] | one process as a node among others: heartbeat, clock, message IDs, held rows |
 //! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
+//! | `monitoring` | metrics for operators |
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
 //! | [`Invalid`] | a field of a request that breaks a rule |
 //! | [`audit`] | the audit log, which most use cases write |
@@ -28,6 +29,7 @@ mod entropy;
 pub mod identity;
 mod invalid;
 mod maintenance;
+mod monitoring;
 pub mod reading;
 pub mod senders;
 pub mod sending;
@@ -40,7 +42,8 @@ mod worker;
 use std::sync::Arc;
 
 use domain::ports::{
-    CallbackSender, ClientDocuments, ImageGuard, NodeInfo, ReceiptSink, Store, StoreError, UrlGuard,
+    CallbackSender, ClientDocuments, ImageGuard, Machine, NodeInfo, ReceiptSink, Store, StoreError,
+    UrlGuard,
 };
 use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
@@ -89,6 +92,8 @@ pub struct Settings {
     pub keep_messages: Option<SignedDuration>,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
+    /// Whether accounts have metrics of their own.
+    pub metrics_by_account: bool,
     /// The originator of the PINs that confirm numbers.
     pub pin_from: Originator,
     /// Issuer, resource and lifetimes of OAuth grants.
@@ -109,6 +114,8 @@ pub struct Guards {
 pub struct Outside {
     /// Sends callbacks to receivers.
     pub callbacks: Arc<dyn CallbackSender>,
+    /// The machine that this process runs on.
+    pub machine: Arc<dyn Machine>,
 }
 
 /// The use cases, built once and shared by REST, MCP and the dashboard.

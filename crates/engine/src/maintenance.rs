@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Node;
+use crate::monitoring::ended::EndedCounters;
 
 /// How often expired messages are ended.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
@@ -57,13 +58,22 @@ impl Maintenance {
         clock: Arc<dyn Clock>,
         node: Arc<Node>,
         callbacks: Arc<Callbacks>,
+        ended: Arc<EndedCounters>,
         keep: Retention,
     ) -> Self {
         let comparing = supervise::spawn("early-receipts", {
             let (store, node, callbacks) = (store.clone(), node.clone(), callbacks.clone());
-            move || compare_all(store.clone(), node.clone(), callbacks.clone())
+            let ended = ended.clone();
+            move || {
+                compare_all(
+                    store.clone(),
+                    node.clone(),
+                    callbacks.clone(),
+                    ended.clone(),
+                )
+            }
         });
-        let expiring = spawn_expiry(store.clone(), node, callbacks);
+        let expiring = spawn_expiry(store.clone(), node, callbacks, ended);
         let adding_up = supervise::spawn("traffic", {
             let store = store.clone();
             move || add_up_all(store.clone())
@@ -93,19 +103,30 @@ pub(crate) fn spawn_expiry(
     store: Arc<dyn WorkStore>,
     node: Arc<Node>,
     callbacks: Arc<Callbacks>,
+    ended: Arc<EndedCounters>,
 ) -> JoinHandle<()> {
     supervise::spawn("expiry", move || {
-        expire_all(store.clone(), node.clone(), callbacks.clone())
+        expire_all(
+            store.clone(),
+            node.clone(),
+            callbacks.clone(),
+            ended.clone(),
+        )
     })
 }
 
-async fn expire_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+async fn expire_all(
+    store: Arc<dyn WorkStore>,
+    node: Arc<Node>,
+    callbacks: Arc<Callbacks>,
+    counters: Arc<EndedCounters>,
+) {
     let mut tick = tokio::time::interval(EXPIRE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
         for is_sent in [true, false] {
-            while expire(&*store, &node, &callbacks, is_sent).await {}
+            while expire(&*store, &node, &callbacks, &counters, is_sent).await {}
         }
     }
 }
@@ -116,6 +137,7 @@ async fn expire(
     store: &dyn WorkStore,
     node: &Node,
     callbacks: &Arc<Callbacks>,
+    counters: &EndedCounters,
     is_sent: bool,
 ) -> bool {
     let reservation = callbacks.reserve(STEP as usize);
@@ -127,6 +149,9 @@ async fn expire(
     };
     match expired {
         Ok(mut ended) => {
+            for ended in &ended {
+                counters.count(None, ended);
+            }
             callbacks.take(holder, reservation, ended.iter_mut());
             ended.len() >= STEP as usize
         }
@@ -139,7 +164,12 @@ async fn expire(
 }
 
 /// Settles receipts left by a node that stopped between storing them and looking for their parts.
-async fn compare_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+async fn compare_all(
+    store: Arc<dyn WorkStore>,
+    node: Arc<Node>,
+    callbacks: Arc<Callbacks>,
+    counters: Arc<EndedCounters>,
+) {
     let mut tick = tokio::time::interval(COMPARE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -150,7 +180,12 @@ async fn compare_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<
             .match_stored_receipts(holder, STEP, reservation.is_some())
             .await
         {
-            Ok(mut ended) => callbacks.take(holder, reservation, ended.iter_mut()),
+            Ok(mut ended) => {
+                for ended in &ended {
+                    counters.count(None, ended);
+                }
+                callbacks.take(holder, reservation, ended.iter_mut());
+            }
             Err(error) => {
                 tracing::warn!(%error, "early receipts cannot be compared with parts; trying again later");
                 callbacks.write_failed();

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use domain::Clock;
 use domain::ports::Store;
+use tokio::task::AbortHandle;
 
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
 use crate::cluster::node::Node;
 use crate::maintenance::{Maintenance, Retention};
+use crate::monitoring::ended::EndedCounters;
+use crate::monitoring::gauges::Gauges;
 use crate::sending::dispatch::Dispatch;
 use crate::sending::receipts::Receipts;
 use crate::sending::routing::Routing;
@@ -19,6 +22,7 @@ pub(crate) struct Worker {
     pub(crate) receipts: Arc<Receipts>,
     pub(crate) callbacks: Arc<Callbacks>,
     maintenance: Maintenance,
+    monitoring: AbortHandle,
 }
 
 impl Worker {
@@ -40,13 +44,20 @@ impl Worker {
                 most_tries: settings.callback_tries.min(MOST_TRIES),
             },
         );
-        let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
+        let ended = EndedCounters::new(routing.catalogues().clone());
+        let receipts = Receipts::start(
+            store.clone(),
+            node.clone(),
+            callbacks.clone(),
+            ended.clone(),
+        );
         let dispatch = Dispatch::start(
             store.clone(),
             clock.clone(),
             node.clone(),
             routing.clone(),
             callbacks.clone(),
+            ended.clone(),
             settings.held,
         );
         let maintenance = Maintenance::start(
@@ -54,12 +65,21 @@ impl Worker {
             clock.clone(),
             node.clone(),
             callbacks.clone(),
+            ended,
             Retention {
                 messages: settings.keep_messages,
                 ledger: settings.fold_ledger_after,
             },
         );
+        let gauges = Arc::new(Gauges {
+            store: store.clone(),
+            clock: clock.clone(),
+            machine: outside.machine,
+            by_account: settings.metrics_by_account,
+        });
+        let monitoring = supervise::spawn("monitoring", move || gauges.clone().run());
         Self {
+            monitoring: monitoring.abort_handle(),
             dispatch,
             receipts,
             callbacks,
@@ -68,6 +88,7 @@ impl Worker {
     }
 
     pub(crate) async fn stop(&self) {
+        self.monitoring.abort();
         self.maintenance.stop();
         self.dispatch.stop().await;
         self.receipts.stop().await;

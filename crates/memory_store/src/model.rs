@@ -24,6 +24,7 @@ pub struct Row {
     pub dlr_url: Option<CallbackUrl>,
     pub price: i64,
     pub refunded: bool,
+    /// When it was accepted, or the later time that its sender asked for.
     pub due_at: Timestamp,
     /// Whether it waits for its send time.
     pub(crate) is_scheduled: bool,

@@ -244,9 +244,15 @@ impl Model {
             is_done: false,
         });
         let message = row.queued.id;
+        let (channel, network, began_at) = (row.queued.channel, row.network, row.due_at);
         let callback = report.map(|report| self.create_report(by.node, report, by.hold, by.now));
         Some(Ended {
             id: message,
+            channel,
+            network,
+            outcome: end.outcome,
+            began_at,
+            ended_at: end.at,
             callback: callback.filter(|_| by.hold),
         })
     }

@@ -26,6 +26,7 @@ pub(crate) mod dispatch;
 pub(crate) mod encrypted;
 pub(crate) mod fold;
 pub(crate) mod history;
+pub(crate) mod monitoring;
 pub(crate) mod oauth;
 pub(crate) mod operations;
 mod pages;

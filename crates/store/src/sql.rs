@@ -31,6 +31,7 @@ pub(crate) mod history;
 pub(crate) mod memberships;
 pub(crate) mod message_detail;
 pub(crate) mod messages;
+pub(crate) mod monitoring;
 pub(crate) mod oauth;
 pub(crate) mod operations;
 pub(crate) mod people;

@@ -45,6 +45,7 @@ mod memberships;
 mod message_detail;
 mod messages;
 pub(crate) mod migrate;
+mod monitoring;
 mod nodes;
 mod oauth;
 mod operations;

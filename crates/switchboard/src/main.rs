@@ -14,6 +14,7 @@ mod follower;
 mod keys;
 #[cfg(debug_assertions)]
 mod kill;
+mod machine;
 mod mcp;
 mod open_files;
 mod outside;

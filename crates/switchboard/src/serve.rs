@@ -31,6 +31,7 @@ use crate::cli::{ConfigPaths, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
 use crate::keys::Keys;
+use crate::machine::ThisMachine;
 use crate::service_manager::ServiceManager;
 use crate::{first_start, keys, mcp, outside, private, telemetry};
 use settings::{
@@ -74,6 +75,7 @@ pub(crate) async fn run(
     let outside = match worker {
         true => Some(Outside {
             callbacks: outside::callback_client(&config, resolver.clone())?,
+            machine: Arc::new(ThisMachine::new(&config, &database)),
         }),
         false => None,
     };

@@ -1,9 +1,13 @@
 //! The set-up of logs and metrics.
 
+mod catalogue;
+
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_util::MetricKindMask;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -13,6 +17,13 @@ use crate::config::{Log, LogFormat};
 
 /// Upper bounds of the buckets of response times, in seconds.
 const ANSWER_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0];
+/// From a second to three days.
+const MESSAGE_BUCKETS: [f64; 11] = [
+    1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0, 3_600.0, 21_600.0, 259_200.0,
+];
+const COMMIT_BUCKETS: [f64; 9] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0];
+/// A gauge that is not set for this long is no longer shown.
+const GAUGE_LIFETIME: Duration = Duration::from_mins(10);
 
 /// Starts logging to standard error: as text on a terminal, as JSON otherwise.
 pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
@@ -38,52 +49,144 @@ pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
 
 /// Starts recording metrics; the handle renders them.
 pub(crate) fn start_metrics() -> anyhow::Result<PrometheusHandle> {
-    let answers = Matcher::Full("switchboard_http_request_seconds".to_owned());
-    let recorder = PrometheusBuilder::new()
-        .set_buckets_for_metric(answers, &ANSWER_BUCKETS)?
-        .build_recorder();
+    let mut builder =
+        PrometheusBuilder::new().idle_timeout(MetricKindMask::GAUGE, Some(GAUGE_LIFETIME));
+    for (name, buckets) in [
+        ("switchboard_http_request_seconds", &ANSWER_BUCKETS[..]),
+        ("switchboard_message_seconds", &MESSAGE_BUCKETS),
+        ("switchboard_database_commit_seconds", &COMMIT_BUCKETS),
+    ] {
+        builder = builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets)?;
+    }
+    let recorder = builder.build_recorder();
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).context("another metrics recorder is set already")?;
-    describe();
+    catalogue::describe();
     Ok(handle)
 }
 
-fn describe() {
-    metrics::describe_counter!(
-        "switchboard_http_requests_total",
-        "Requests answered, by class of status."
-    );
-    metrics::describe_counter!(
-        "switchboard_http_requests_shed_total",
-        "Requests answered 503 because too many were in flight."
-    );
-    metrics::describe_counter!(
-        "switchboard_http_connections_refused_total",
-        "Connections closed at once because their address had too many."
-    );
-    metrics::describe_counter!(
-        "switchboard_http_connections_stalled_total",
-        "Connections closed because the client did not read its answer."
-    );
-    metrics::describe_histogram!(
-        "switchboard_http_request_seconds",
-        "Time from a request's head to its answer."
-    );
-    metrics::describe_counter!(
-        "switchboard_messages_accepted_total",
-        "Messages stored, one for each recipient."
-    );
-    metrics::describe_counter!("switchboard_parts_accepted_total", "SMS parts stored.");
-    metrics::describe_counter!(
-        "switchboard_accept_batches_total",
-        "Transactions that stored messages."
-    );
-    metrics::describe_counter!(
-        "switchboard_accept_failures_total",
-        "Transactions that failed to store messages."
-    );
-    metrics::describe_counter!(
-        "switchboard_messages_cancelled_total",
-        "Scheduled messages that were cancelled."
-    );
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::catalogue::{Kind, METRICS};
+
+    #[test]
+    fn the_page_lists_every_metric() {
+        let page = include_str!("../../../docs/METRICS.md");
+        let rows = page
+            .lines()
+            .filter(|line| line.starts_with("| `switchboard_"));
+        let rows: BTreeSet<&str> = rows.collect();
+        let expected: BTreeSet<String> = METRICS
+            .iter()
+            .map(|metric| {
+                let kind = match metric.kind {
+                    Kind::Counter => "counter",
+                    Kind::Gauge => "gauge",
+                    Kind::Histogram => "histogram",
+                };
+                let labels = match metric.labels {
+                    "" => String::new(),
+                    labels => format!("{{{labels}}}"),
+                };
+                format!("| `{}{labels}` | {kind} | {} |", metric.name, metric.help)
+            })
+            .collect();
+        let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
+        assert_eq!(rows, expected);
+    }
+
+    /// The names in the sources of all crates.
+    fn names_in_use() -> BTreeSet<String> {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let crates = std::fs::read_dir(crates).expect("the crates");
+        let mut folders: Vec<PathBuf> = crates
+            .map(|entry| entry.expect("a folder").path().join("src"))
+            .filter(|folder| folder.is_dir())
+            .collect();
+        let mut names = BTreeSet::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if !path.ends_with("telemetry.rs")
+                    && !path.ends_with("telemetry/catalogue.rs")
+                {
+                    let text = std::fs::read_to_string(&path).unwrap_or_default();
+                    let starts = text.match_indices("\"switchboard_");
+                    let name = |(at, _)| text[at + 1..].split('"').next().map(str::to_owned);
+                    names.extend(starts.filter_map(name));
+                }
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn the_catalogue_has_exactly_the_metrics_in_use() {
+        let known = METRICS.iter().map(|metric| metric.name.to_owned());
+        assert_eq!(names_in_use(), known.collect());
+    }
+
+    /// The metrics that a text names, without the endings of the series of histograms.
+    fn names_in(text: &str) -> BTreeSet<&str> {
+        let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let words = text.split(is_other);
+        let names = words.filter(|word| word.starts_with("switchboard_"));
+        names
+            .map(|name| name.strip_suffix("_bucket").unwrap_or(name))
+            .collect()
+    }
+
+    #[test]
+    fn dashboard_and_alerts_use_only_metrics_that_exist() {
+        let dashboard = include_str!("../../../deploy/grafana/switchboard.json");
+        let parsed: serde_json::Value = serde_json::from_str(dashboard).expect("valid JSON");
+        let panels = parsed["panels"].as_array().expect("panels");
+        let ids: BTreeSet<u64> = panels
+            .iter()
+            .filter_map(|panel| panel["id"].as_u64())
+            .collect();
+        assert_eq!(ids.len(), panels.len(), "each panel has an ID of its own");
+        let alerts = include_str!("../../../deploy/prometheus/alerts.yml");
+        let tests = include_str!("../../../deploy/prometheus/alerts_test.yml");
+        let known: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        for (file, text) in [
+            ("dashboard", dashboard),
+            ("alerts", alerts),
+            ("tests", tests),
+        ] {
+            let names = names_in(text);
+            assert!(names.len() >= 5, "{file}");
+            assert_eq!(names.difference(&known).next(), None, "{file}");
+        }
+    }
+
+    /// Every alert rule is on the page.
+    #[test]
+    fn the_page_lists_every_alert() {
+        let page = include_str!("../../../docs/METRICS.md");
+        let alerts = include_str!("../../../deploy/prometheus/alerts.yml");
+        let lines = alerts.lines().map(str::trim_start);
+        for name in lines.filter_map(|line| line.strip_prefix("- alert: ")) {
+            assert!(page.contains(&format!("| `{name}` |")), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_follow_the_conventions() {
+        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len(), "a name twice");
+        for metric in METRICS {
+            let name = metric.name;
+            let is_counter = metric.kind == Kind::Counter;
+            assert_eq!(name.ends_with("_total"), is_counter, "{name}");
+            let is_time = metric.kind == Kind::Histogram;
+            assert!(!is_time || name.ends_with("_seconds"), "{name}");
+            assert!(metric.help.ends_with('.'), "{name}");
+        }
+    }
 }

@@ -13,12 +13,22 @@ use super::{CarrierState, StoreError};
 use crate::delivery::{Callback, CarrierRef, Claim, QueuedMessage, Receipt, Settlement};
 use crate::ids::{AccountId, MessageId, NodeId, PoolId};
 use crate::message::Priority;
+use crate::message::channel::Channel;
+use crate::message::outcome::Outcome;
 use crate::number::msisdn::Msisdn;
+use crate::number::network::Network;
 
 /// A message that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     pub id: MessageId,
+    pub channel: Channel,
+    /// The recipient's network, if it is known.
+    pub network: Option<Network>,
+    pub outcome: Outcome,
+    /// When it was accepted, or the later time that its sender asked for.
+    pub began_at: Timestamp,
+    pub ended_at: Timestamp,
     /// Its callback, if the caller wants one and this node holds it. A callback that no node holds waits in the store.
     pub callback: Option<Callback>,
 }

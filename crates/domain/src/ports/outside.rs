@@ -208,3 +208,23 @@ pub trait ClientDocuments: Send + Sync + 'static {
     /// address of that person, so that others do not wait for it.
     async fn fetch(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument>;
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    pub free_bytes: u64,
+    pub size_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MachineState {
+    /// The disk of the data folder, if it can be asked.
+    pub disk: Option<DiskSpace>,
+    /// When the certificate of the listener expires; `None` without TLS.
+    pub certificate_expires_at: Option<Timestamp>,
+}
+
+/// The machine that the process runs on.
+pub trait Machine: Send + Sync + 'static {
+    /// May take as long as the disk takes to answer.
+    fn state(&self) -> MachineState;
+}

@@ -35,6 +35,8 @@ impl Callbacks {
             match self.compare().await {
                 Ok(0) => {}
                 Ok(count) => {
+                    metrics::counter!("switchboard_rows_released_total", "queue" => "callbacks")
+                        .increment(count);
                     tracing::info!(
                         count,
                         "callbacks that this node held without knowing are back in the queue"

@@ -34,6 +34,7 @@ use crate::callbacks::Callbacks;
 use crate::cluster::held::{HeldRows, OpenWrite};
 use crate::cluster::node::Node;
 use crate::entropy;
+use crate::monitoring::ended::EndedCounters;
 use crate::sending::carriers::held_messages::{HeldMessage, held_messages};
 use crate::sending::carriers::lanes::{Admission, LANES};
 use crate::sending::carriers::pools::Pools;
@@ -86,10 +87,11 @@ impl Dispatch {
         node: Arc<Node>,
         routing: Arc<Routing>,
         callbacks: Arc<Callbacks>,
+        ended: Arc<EndedCounters>,
         held: usize,
     ) -> Arc<Self> {
         let dispatch = Arc::new(Self {
-            results: Results::start(store.clone(), clock.clone(), callbacks, held),
+            results: Results::start(store.clone(), clock.clone(), callbacks, ended, held),
             rows: HeldRows::new(),
             reconcile: Reconcile::default(),
             sending: Mutex::default(),
@@ -314,7 +316,9 @@ impl Dispatch {
                 }
             }
         };
-        self.results.store(&message.held, sent).await;
+        // A message in test mode is not given to the carrier.
+        let carrier = queued.test_mode.is_none().then(|| queue.carrier.name());
+        self.results.store(&message.held, sent, carrier).await;
     }
 
     /// When a message with an unknown outcome is sent again.
@@ -359,7 +363,9 @@ impl Dispatch {
             self.settle_later(message.held, sent);
         } else {
             let sent = over(queued, code);
-            self.settle_later(message.held, sent);
+            let carrier = message.route.get(message.position);
+            let carrier = carrier.map(|queue| carriers.queues[usize::from(*queue)].clone());
+            self.settle_later_by(message.held, sent, carrier);
         }
     }
 
@@ -404,9 +410,20 @@ impl Dispatch {
     }
 
     fn settle_later(self: &Arc<Self>, held: HeldMessage, sent: SendResult) {
+        self.settle_later_by(held, sent, None);
+    }
+
+    /// Like [`Self::settle_later`], with the carrier that decided.
+    fn settle_later_by(
+        self: &Arc<Self>,
+        held: HeldMessage,
+        sent: SendResult,
+        carrier: Option<Arc<CarrierQueue>>,
+    ) {
         let dispatch = self.clone();
         tokio::spawn(async move {
-            dispatch.results.store(&held, sent).await;
+            let carrier = carrier.as_ref().map(|queue| queue.carrier.name());
+            dispatch.results.store(&held, sent, carrier).await;
         });
     }
 }

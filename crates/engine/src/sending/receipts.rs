@@ -12,6 +12,7 @@ use domain::ports::{Matched, ReceiptError, ReceiptSink, StoreError, WorkStore};
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Node;
+use crate::monitoring::ended::EndedCounters;
 
 /// How many receipts may wait to be stored. Carriers wait for their answer, so this limits memory, not traffic.
 const QUEUE: usize = 8192;
@@ -30,6 +31,7 @@ impl Receipts {
         store: Arc<dyn WorkStore>,
         node: Arc<Node>,
         callbacks: Arc<Callbacks>,
+        ended: Arc<EndedCounters>,
     ) -> Arc<Self> {
         let limits = Limits {
             queue: QUEUE,
@@ -39,7 +41,10 @@ impl Receipts {
         };
         let batcher = Batcher::start(limits, {
             let store = store.clone();
-            move |batch| settle(store.clone(), node.clone(), callbacks.clone(), batch)
+            move |batch| {
+                let (callbacks, ended) = (callbacks.clone(), ended.clone());
+                settle(store.clone(), node.clone(), callbacks, ended, batch)
+            }
         });
         Arc::new(Self { store, batcher })
     }
@@ -71,16 +76,23 @@ async fn settle(
     store: Arc<dyn WorkStore>,
     node: Arc<Node>,
     callbacks: Arc<Callbacks>,
+    counters: Arc<EndedCounters>,
     batch: Vec<Receipt>,
 ) -> Result<Vec<Matched>, StoreError> {
     let reservation = callbacks.reserve(batch.len());
     let holder = node.id();
+    let batch = Arc::new(batch);
     let mut result = store
-        .settle_receipts(holder, Arc::new(batch), reservation.is_some())
+        .settle_receipts(holder, batch.clone(), reservation.is_some())
         .await;
     match &mut result {
         Ok(matched) => {
             pass(KillPoint::ReceiptCommitted);
+            for (matched, receipt) in matched.iter().zip(&*batch) {
+                if let Matched::Ended(ended) = matched {
+                    counters.count(Some(&receipt.of.carrier), ended);
+                }
+            }
             let ended = matched.iter_mut().filter_map(|matched| match matched {
                 Matched::Ended(ended) => Some(ended),
                 Matched::Noted | Matched::Repeated | Matched::Kept => None,

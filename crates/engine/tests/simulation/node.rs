@@ -21,6 +21,7 @@ use crate::batcher::Limits;
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
 use crate::catalogue::Catalogues;
 use crate::maintenance;
+use crate::monitoring::ended::EndedCounters;
 use crate::sending::dispatch::{CarrierHandle, Dispatch};
 use crate::sending::receipts::Receipts;
 use crate::sending::routing::{CarrierFacts, Plan, Routing};
@@ -158,7 +159,13 @@ async fn start(
             most_tries: MOST_TRIES,
         },
     );
-    let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
+    let ended = EndedCounters::new(CATALOGUES.clone());
+    let receipts = Receipts::start(
+        store.clone(),
+        node.clone(),
+        callbacks.clone(),
+        ended.clone(),
+    );
     let routing = Routing::new(Arc::new(Unused), CATALOGUES.clone());
     let dispatch = Dispatch::start(
         store.clone(),
@@ -166,9 +173,10 @@ async fn start(
         node.clone(),
         routing.clone(),
         callbacks.clone(),
+        ended.clone(),
         MAX_HELD,
     );
-    maintenance::spawn_expiry(store.clone(), node, callbacks);
+    maintenance::spawn_expiry(store.clone(), node, callbacks, ended);
     let networks = NETWORKS.iter().enumerate();
     let (carriers, handles) = networks
         .map(|(index, (name, _))| {

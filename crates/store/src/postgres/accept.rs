@@ -17,6 +17,7 @@ use tokio_postgres::types::ToSql;
 use super::billing::BatchCharges;
 use super::fault::Fault;
 use super::retry::Retryable;
+use super::transaction::commit;
 use super::{billing, codes, column, idempotency};
 use crate::rows::{self, SendColumns, micros};
 
@@ -155,7 +156,7 @@ impl Retryable for CarefulBatch<'_> {
             .await?;
         charges.close(&transaction).await?;
         pass(KillPoint::AcceptInside);
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok(outcomes)
     }
 }

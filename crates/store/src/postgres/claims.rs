@@ -14,6 +14,7 @@ use tokio_postgres::Row;
 use super::fault::Fault;
 use super::retry::Retryable;
 use super::scan_start::{Scan, ScanStart};
+use super::transaction::commit;
 use super::{codes, column, pool_claims};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{QueuedMessageColumns, code_text};
@@ -101,7 +102,7 @@ impl Retryable for Claims<'_> {
         }
         claimed_rows.set_aside(&transaction, self.node).await?;
         pass(KillPoint::ClaimInside);
-        transaction.commit().await?;
+        commit(transaction).await?;
         let clock = due.first().ok_or(Corrupt("clock"))?;
         self.lanes.end(
             &scans,

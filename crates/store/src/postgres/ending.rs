@@ -29,7 +29,7 @@ const END: &str = concat!(
             AS g (id, status, error, at_us, result, charged)
         WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
-            m.parts, ",
+            m.parts, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
     cost!(),
     " AS cost_micros,
             -1::bigint AS owner, 0::smallint AS lane
@@ -49,7 +49,7 @@ const END: &str = concat!(
     ), counted AS (",
     count_traffic!("SELECT * FROM ended WHERE channel <> 2"),
     ")
-    SELECT id, channel, account_id, dlr_url, network, NULL::bigint, NULL::bigint FROM ended
+    SELECT id, channel, account_id, dlr_url, network, NULL::bigint, began_us FROM ended
     UNION ALL
     SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us FROM created"
 );
@@ -246,10 +246,16 @@ async fn end(
         if let Some(charged) = end.charged(message.channel) {
             refunds.push((end.id, charged));
         }
+        let (channel, network, began_us) = (message.channel, message.network, message.began_us);
         let callback = message.callback.filter(|_| holder.is_some());
         let callback = callback.map(|(id, due_us)| message.held(end, id, due_us));
         let columns = EndedColumns {
             id: end.id,
+            channel,
+            network,
+            outcome: end.outcome,
+            began_us,
+            ended_us: end.at_us,
             callback: callback.transpose()?,
         };
         ended.insert(end.id, columns);
@@ -347,6 +353,8 @@ struct Message {
     account_id: i64,
     url: Option<Vec<u8>>,
     network: Option<i32>,
+    /// When it was accepted, or the later time that its sender asked for.
+    began_us: i64,
     /// Its delivery report: the ID and the queue key.
     callback: Option<(i64, i64)>,
 }
@@ -390,6 +398,7 @@ fn read_messages(found: &[Row], messages: &mut HashMap<i64, Message>) -> Result<
             account_id: column(row, 2)?,
             url: column(row, 3)?,
             network: column(row, 4)?,
+            began_us: column(row, 6)?,
             callback: None,
         };
         messages.insert(id, message);

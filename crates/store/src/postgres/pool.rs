@@ -6,7 +6,7 @@ use deadpool_postgres::{
     BuildError, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode,
     RecyclingMethod, Runtime,
 };
-use domain::ports::Cause;
+use domain::ports::{Cause, ConnectionUse};
 use tokio_postgres::Config;
 
 use super::servers::FailoverConnector;
@@ -41,6 +41,16 @@ impl Connections {
         Self {
             pool,
             retry_until: Instant::now() + retry_for,
+        }
+    }
+
+    pub(super) fn usage(&self) -> ConnectionUse {
+        let status = self.pool.status();
+        let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        ConnectionUse {
+            most: number(status.max_size),
+            busy: number(status.size.saturating_sub(status.available)),
+            waiting: number(status.waiting),
         }
     }
 

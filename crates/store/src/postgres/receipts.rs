@@ -17,6 +17,7 @@ use super::day_statements::DayStatements;
 use super::ending::{self, PartReport, Progress};
 use super::fault::{Fault, SerializationConflict};
 use super::retry::Retryable;
+use super::transaction::commit;
 use crate::rows::dispatch::{MAX_USES, MatchedColumns, NO_TAIL};
 use crate::rows::{Corrupt, micros, outcome_numbers};
 
@@ -123,7 +124,7 @@ impl Retryable for Receipts<'_> {
         let transaction = client.transaction().await?;
         let matched = settle(&transaction, self.days, self.holder, self.batch).await?;
         pass(KillPoint::ReceiptInside);
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok(matched)
     }
 }

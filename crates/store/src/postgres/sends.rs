@@ -16,6 +16,7 @@ use super::day_statements::DayStatements;
 use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
 use super::retry::Retryable;
+use super::transaction::commit;
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{self, EndedColumns, Ending, Move, SettledColumns};
 use crate::rows::{Corrupt, micros};
@@ -106,7 +107,7 @@ impl Retryable for Sends<'_> {
         let holder = self.hold.then_some(self.node);
         let ended = finish(&transaction, self.days, holder, &reports).await?;
         pass(KillPoint::SettleInside);
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok(answers(self.batch, &mut settled, ended))
     }
 }
@@ -397,7 +398,7 @@ impl Retryable for Expiry<'_> {
         let reports: Result<Vec<_>, Corrupt> = expired.iter().map(read).collect();
         let holder = self.hold.then_some(self.node);
         let ended = finish(&transaction, self.days, holder, &reports?).await?;
-        transaction.commit().await?;
+        commit(transaction).await?;
         Ok(ended)
     }
 }

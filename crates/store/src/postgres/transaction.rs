@@ -1,5 +1,7 @@
 //! Statements within a transaction.
 
+use std::time::Instant;
+
 use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 
@@ -33,4 +35,12 @@ pub(super) async fn execute(
 ) -> Result<u64, Fault> {
     let statement = transaction.prepare_cached(sql).await?;
     Ok(transaction.execute(&statement, values).await?)
+}
+
+/// Commits, and measures how long that takes.
+pub(super) async fn commit(transaction: Transaction<'_>) -> Result<(), Fault> {
+    let began = Instant::now();
+    transaction.commit().await?;
+    metrics::histogram!("switchboard_database_commit_seconds").record(began.elapsed());
+    Ok(())
 }

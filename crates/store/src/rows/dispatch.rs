@@ -7,11 +7,11 @@ use domain::message::outcome::{Outcome, TakenParts};
 use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, TestMode};
 use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, PoolClaim, Settled};
-use domain::{Code, KeyRing, Msisdn, Originator};
+use domain::{Channel, Code, KeyRing, Msisdn, Originator};
 
 use super::binds::{pool_of, pool_owner};
 use super::callbacks::CallbackColumns;
-use super::{Corrupt, SqlRow, account_id, message_id, micros, timestamp, utf8};
+use super::{Corrupt, SqlRow, account_id, billing, message_id, micros, timestamp, utf8};
 
 /// The columns of a message and its queue row that a worker needs.
 pub(crate) struct QueuedMessageColumns {
@@ -327,6 +327,11 @@ fn distinct(references: &[String]) -> Vec<&str> {
 #[derive(Debug)]
 pub(crate) struct EndedColumns {
     pub(crate) id: i64,
+    pub(crate) channel: Channel,
+    pub(crate) network: Option<i32>,
+    pub(crate) outcome: Outcome,
+    pub(crate) began_us: i64,
+    pub(crate) ended_us: i64,
     pub(crate) callback: Option<CallbackColumns>,
 }
 
@@ -334,6 +339,11 @@ impl EndedColumns {
     pub(crate) fn ended(self) -> Result<Ended, Corrupt> {
         Ok(Ended {
             id: message_id(self.id)?,
+            channel: self.channel,
+            network: billing::network(self.network)?,
+            outcome: self.outcome,
+            began_at: timestamp(self.began_us)?,
+            ended_at: timestamp(self.ended_us)?,
             callback: self.callback.map(CallbackColumns::callback).transpose()?,
         })
     }

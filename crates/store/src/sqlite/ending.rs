@@ -17,7 +17,8 @@ use crate::rows::{self, NOBODY, outcome_numbers};
 const END: &str = "
     UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END
     WHERE id = ?1 AND final_us IS NULL
-    RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts";
+    RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts,
+        coalesce(scheduled_us, accepted_us)";
 /// For a lookup that ended without an answer.
 const SET_LOOKUP_RESULT: &str =
     "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
@@ -153,7 +154,15 @@ impl<'db> Endings<'db> {
             let kind = rows::callback_kind(channel);
             callback = self.create_callback(kind, message.account_id, url, text, end.at_us)?;
         }
-        Ok(Some(EndedColumns { id, callback }))
+        Ok(Some(EndedColumns {
+            id,
+            channel,
+            network: message.network,
+            outcome,
+            began_us: message.began_us,
+            ended_us: end.at_us,
+            callback,
+        }))
     }
 
     /// Creates and stores the result of a lookup that ended without an answer.
@@ -203,6 +212,8 @@ struct Message {
     network: Option<i32>,
     channel: i16,
     parts: i16,
+    /// When it was accepted, or the later time that its sender asked for.
+    began_us: i64,
 }
 
 impl Message {
@@ -235,6 +246,7 @@ impl Message {
             network: row.get(4)?,
             channel: row.get(5)?,
             parts: row.get(6)?,
+            began_us: row.get(7)?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::ports::StoreError;
+use domain::ports::{ConnectionUse, StoreError};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
@@ -11,7 +11,7 @@ use super::connection;
 use super::fault::Fault;
 
 /// How many reads run at once.
-const READERS: usize = 4;
+const READERS: u32 = 4;
 
 pub(super) struct Readers {
     free: Arc<Semaphore>,
@@ -26,10 +26,26 @@ struct Idle {
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
-        let connections = Mutex::new(Vec::with_capacity(READERS));
+        let connections = Mutex::new(Vec::with_capacity(READERS as usize));
         Self {
-            free: Arc::new(Semaphore::new(READERS)),
+            free: Arc::new(Semaphore::new(READERS as usize)),
             idle: Arc::new(Idle { path, connections }),
+        }
+    }
+
+    /// The write-ahead log of the file.
+    pub(super) fn log_file(&self) -> PathBuf {
+        let mut path = self.idle.path.clone().into_os_string();
+        path.push("-wal");
+        path.into()
+    }
+
+    pub(super) fn connection_use(&self) -> ConnectionUse {
+        let free = u32::try_from(self.free.available_permits()).unwrap_or(u32::MAX);
+        ConnectionUse {
+            most: READERS,
+            busy: READERS.saturating_sub(free),
+            waiting: 0,
         }
     }
 

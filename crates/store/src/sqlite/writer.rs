@@ -5,6 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use domain::ports::StoreError;
 use rusqlite::Connection;
@@ -210,7 +211,10 @@ fn run_group(db: &Connection, group: &mut [Box<dyn Job>]) -> Result<(), Fault> {
             }
         }
     }
-    execute(db, "COMMIT")
+    let began = Instant::now();
+    execute(db, "COMMIT")?;
+    metrics::histogram!("switchboard_database_commit_seconds").record(began.elapsed());
+    Ok(())
 }
 
 fn run_in_savepoint(db: &Connection, job: &mut dyn Job) -> Result<(), Fault> {

@@ -16,6 +16,8 @@ const MIN_METRICS_TOKEN_BYTES: usize = 16;
 pub(crate) struct Metrics {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) token: Option<Secret>,
+    /// Whether accounts have metrics of their own.
+    pub(crate) accounts: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

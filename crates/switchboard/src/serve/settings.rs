@@ -44,6 +44,7 @@ pub(super) fn engine_settings(
         fold_ledger_after: Some(config.retention.ledger_days)
             .filter(|days| *days > 0)
             .map(days),
+        metrics_by_account: config.metrics.accounts,
         pin_from: config.pin_from()?,
         grants: grant_settings(config, listening),
     })

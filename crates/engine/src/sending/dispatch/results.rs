@@ -13,6 +13,7 @@ use domain::{Channel, Clock, Code};
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Held;
+use crate::monitoring::ended::EndedCounters;
 
 /// How long to wait before storing a result again.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -21,6 +22,7 @@ const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct Results {
     clock: Arc<dyn Clock>,
     batcher: Batcher<Held<Settlement>, Settled, StoreError>,
+    ended: Arc<EndedCounters>,
 }
 
 impl Results {
@@ -29,6 +31,7 @@ impl Results {
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
         callbacks: Arc<Callbacks>,
+        ended: Arc<EndedCounters>,
         most: usize,
     ) -> Self {
         let limits = Limits {
@@ -40,12 +43,21 @@ impl Results {
         let batcher = Batcher::start(limits, move |batch| {
             settle(store.clone(), callbacks.clone(), batch)
         });
-        Self { clock, batcher }
+        Self {
+            clock,
+            batcher,
+            ended,
+        }
     }
 
     /// Stores a result and retries until that succeeds: until then, this node must settle the message. Returns `false`
-    /// if the claim was void.
-    pub(super) async fn store(&self, held: &Held<QueuedMessage>, sent: SendResult) -> bool {
+    /// if the claim was void. `carrier` is the one that decided, if any.
+    pub(super) async fn store(
+        &self,
+        held: &Held<QueuedMessage>,
+        sent: SendResult,
+        carrier: Option<&str>,
+    ) -> bool {
         let queued = &held.item;
         let settlement = Settlement {
             id: queued.id,
@@ -62,6 +74,10 @@ impl Results {
         };
         loop {
             match self.batcher.write(settlement.clone()).await {
+                Ok(Settled::Ended(ended)) => {
+                    self.ended.count(carrier, &ended);
+                    return true;
+                }
                 Ok(settled) => return settled != Settled::Stale,
                 // A message without a stored result is released when the node leaves.
                 Err(BatchError::Stopped) if self.batcher.is_stopped() => return true,

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use testkit::http;
 use testkit::{Backend, Process, temp_dir};
@@ -58,7 +59,80 @@ fn health_and_metrics_are_served(backend: Backend) {
     }
 }
 
-on_both_backends!(health_and_metrics_are_served);
+/// Waits until the metrics have this line.
+fn wait_for_line(service: &Service, line: &str) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        let text = service.raw("GET", "/metrics", &[], b"").text();
+        if text.lines().any(|shown| shown == line) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no {line:?} in:\n{text}");
+        std::thread::sleep(Duration::from_millis(50)); // tidy: polls
+    }
+}
+
+fn ended_messages_are_counted_with_their_carrier_and_country(backend: Backend) {
+    let service = Service::start(backend);
+    service.accept(&sms_with(&json!({"to": ["+37120000001", "+37120000002"]})));
+    service.accept(&sms_with(
+        &json!({"to": ["+37120000003"], "testMode": "fail"}),
+    ));
+    let ended = "switchboard_messages_ended_total{channel=\"sms\"";
+    for line in [
+        &format!("{ended},carrier=\"simulator\",country=\"LV\",outcome=\"delivered\"}} 2"),
+        &format!("{ended},carrier=\"none\",country=\"LV\",outcome=\"failed\"}} 1"),
+        "switchboard_message_seconds_count 3",
+        "switchboard_messages_waiting{lane=\"normal\"} 0",
+        "switchboard_messages_oldest_seconds{lane=\"normal\"} 0",
+        "switchboard_callbacks_waiting 0",
+        "switchboard_callbacks_oldest_seconds 0",
+        "switchboard_callback_host_waiting{host=\"other\"} 0",
+        "switchboard_task_restarts_total{task=\"monitoring\"} 0",
+        "switchboard_database_connections_waiting 0",
+    ] {
+        wait_for_line(&service, line);
+    }
+    let text = service.raw("GET", "/metrics", &[], b"").text();
+    for name in [
+        "switchboard_database_size_bytes",
+        "switchboard_database_commit_seconds_count",
+        "switchboard_disk_free_bytes",
+        "switchboard_disk_size_bytes",
+        "switchboard_database_connections_max",
+    ] {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{name} ")));
+        let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        assert!(value.is_some_and(|value| value > 0.0), "{name}: {line:?}");
+    }
+    assert!(
+        !text.contains("switchboard_account_"),
+        "accounts are off by default"
+    );
+    // Every metric has its help.
+    let metrics = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    for metric in metrics.filter_map(|line| line.split(' ').next()) {
+        assert!(text.contains(&format!("# HELP {metric} ")), "{metric}");
+    }
+}
+
+on_both_backends!(
+    health_and_metrics_are_served,
+    ended_messages_are_counted_with_their_carrier_and_country
+);
+
+#[test]
+fn accounts_have_metrics_if_that_is_configured() {
+    let service = Service::with(Backend::Sqlite, |server| {
+        server.env("SWITCHBOARD_METRICS__ACCOUNTS", "true")
+    });
+    wait_for_line(
+        &service,
+        "switchboard_account_left_days{account=\"main\"} 3650",
+    );
+}
 
 /// A port that was free a moment ago.
 fn free_address() -> SocketAddr {
