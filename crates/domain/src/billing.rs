@@ -4,6 +4,7 @@
 //! one batch are charged by one entry; each message stores its own price.
 
 mod rule_change;
+mod text_roles;
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +17,7 @@ use crate::number::country::{Country, UnknownCountry};
 use crate::number::msisdn::Msisdn;
 
 pub use rule_change::RuleChange;
+pub use text_roles::TextRoles;
 
 /// The length of the window that [`SpendingRules::per_recipient_hour`] counts over, in microseconds.
 pub const RECIPIENT_WINDOW_US: i64 = 3600 * 1_000_000;
@@ -45,6 +47,8 @@ pub struct SpendingRules {
     pub codes_per_day: u32,
     /// Whether only admins of the account may allow clients to act for it.
     pub admins_consent_only: bool,
+    /// Who sees texts in the dashboard.
+    pub texts_for: TextRoles,
 }
 
 impl Default for SpendingRules {
@@ -58,13 +62,14 @@ impl Default for SpendingRules {
             requests_per_second: 0,
             codes_per_day: ACCOUNT_DAY,
             admins_consent_only: false,
+            texts_for: TextRoles::default(),
         }
     }
 }
 
 impl SpendingRules {
     /// Each rule with its key and its value, as `account set` takes them.
-    pub fn in_words(&self) -> [(&'static str, String); 8] {
+    pub fn in_words(&self) -> [(&'static str, String); 9] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
         let countries = if codes.is_empty() {
@@ -88,6 +93,7 @@ impl SpendingRules {
             ("requests_per_second", self.requests_per_second.to_string()),
             ("codes_per_day", self.codes_per_day.to_string()),
             ("admins_consent_only", self.admins_consent_only.to_string()),
+            ("texts_for", self.texts_for.to_string()),
         ]
     }
 

@@ -20,6 +20,7 @@ use crate::message::lookup::Subscriber;
 use crate::message::outcome::Outcome;
 use crate::message::text::{Shape, Udh};
 use crate::message::{Priority, Recipient, Submission, TestMode};
+use crate::money::Money;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::sender::originator::Originator;
@@ -134,6 +135,8 @@ pub enum SendResult {
     Over(Outcome),
     /// A lookup ended, with this report for its caller.
     Answered {
+        /// The carrier that answered; `None` if no carrier did.
+        carrier: Option<String>,
         outcome: Outcome,
         /// JSON.
         report: String,
@@ -174,6 +177,8 @@ pub struct Settlement {
     /// A receipt is not waited for after this time.
     pub expires_at: Timestamp,
     pub sent: SendResult,
+    /// What the carrier charges for the parts that it took, or for its answer, if that is known.
+    pub cost: Option<Money>,
     pub at: Timestamp,
 }
 

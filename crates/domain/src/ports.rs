@@ -13,6 +13,7 @@ mod callbacks;
 mod catalogue;
 mod codes;
 mod dispatch;
+mod export;
 mod history;
 mod memberships;
 mod messages;
@@ -21,6 +22,7 @@ mod oauth;
 mod operations;
 mod outside;
 mod people;
+mod privacy;
 mod second_factor;
 mod senders;
 mod sessions;
@@ -42,6 +44,7 @@ pub use dispatch::{
     CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
     Matched, NodeCarrierStatus, NodeInfo, PoolClaim, SetAside, Settled,
 };
+pub use export::{ExportFilter, ExportPage, ExportStore, ExportedMessage, LedgerTotals};
 pub use history::{
     Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, StateName,
 };
@@ -70,6 +73,7 @@ pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
     Purpose, Redeemed,
 };
+pub use privacy::{PrivacyStore, SubjectMessage, SubjectPage};
 pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 pub use sessions::{NewSession, SessionStore};
@@ -147,6 +151,8 @@ pub trait Store:
     + CodeStore
     + OAuthStore
     + HistoryStore
+    + ExportStore
+    + PrivacyStore
     + TrafficStore
     + OperationsStore
     + MonitoringStore
@@ -162,6 +168,8 @@ impl<T> Store for T where
         + CodeStore
         + OAuthStore
         + HistoryStore
+        + ExportStore
+        + PrivacyStore
         + TrafficStore
         + OperationsStore
         + MonitoringStore

@@ -10,6 +10,7 @@
 //! | [`cluster`] | one process as a node among others: heartbeat, clock, message IDs, held rows |
 //! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
 //! | `monitoring` | metrics for operators |
+//! | [`subject`] | what is stored about one number: exporting and erasing it |
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
 //! | [`Invalid`] | a field of a request that breaks a rule |
 //! | [`audit`] | the audit log, which most use cases write |
@@ -33,6 +34,7 @@ mod monitoring;
 pub mod reading;
 pub mod senders;
 pub mod sending;
+pub mod subject;
 // Test code that reaches into the crate, so it is compiled as a part of it.
 #[cfg(test)]
 #[path = "../tests/simulation/mod.rs"]
@@ -63,15 +65,18 @@ pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
 pub use identity::sign_in::SignIn;
 pub use invalid::{Field, Invalid};
+pub use reading::export::Exports;
 pub use reading::history::History;
 pub use reading::messages::Messages;
 pub use reading::operations::Operations;
+pub use reading::statement::Statements;
 pub use reading::traffic::Traffic;
 pub use senders::{SenderReview, Senders};
 pub use sending::dispatch::{CarrierHandle, Dispatch};
 pub use sending::receipts::Receipts;
 pub use sending::routing::{Plan, Routing};
 pub use sending::submit::Submit;
+pub use subject::Subjects;
 
 /// Limits and retention periods of the use cases.
 #[derive(Debug, Clone)]
@@ -90,6 +95,8 @@ pub struct Settings {
     pub callback_tries: usize,
     /// How long messages in a final state are stored; `None`: without end.
     pub keep_messages: Option<SignedDuration>,
+    /// How long texts of messages in a final state are stored; `None`: as long as the messages.
+    pub keep_texts: Option<SignedDuration>,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
     /// Whether accounts have metrics of their own.
@@ -132,6 +139,10 @@ pub struct Engine {
     pub reports: CallbackHistory,
     /// Traffic figures.
     pub traffic: Traffic,
+    /// Exports of messages.
+    pub exports: Exports,
+    /// Monthly statements.
+    pub statements: Statements,
     /// The state of nodes, carriers and queues.
     pub operations: Operations,
     /// Registers and confirms sender IDs.
@@ -196,6 +207,8 @@ impl Engine {
             history: History::new(store.clone()),
             reports: CallbackHistory::new(store.clone(), clock.clone()),
             traffic: Traffic::new(store.clone(), catalogues.clone()),
+            exports: Exports::new(store.clone(), store.clone(), catalogues.clone()),
+            statements: Statements::new(store.clone(), store.clone(), catalogues.clone()),
             operations: Operations::new(store.clone(), clock.now()),
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),

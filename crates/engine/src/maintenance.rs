@@ -43,6 +43,8 @@ const STEP: u32 = 500;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retention {
     pub(crate) messages: Option<SignedDuration>,
+    /// How long texts of ended messages are stored; `None`: as long as the messages.
+    pub(crate) texts: Option<SignedDuration>,
     /// How long ledger entries stay unfolded.
     pub(crate) ledger: Option<SignedDuration>,
 }
@@ -80,7 +82,7 @@ impl Maintenance {
         });
         let pruning = supervise::spawn("retention", {
             let store = store.clone();
-            move || prune_all(store.clone(), clock.clone(), keep.messages)
+            move || prune_all(store.clone(), clock.clone(), keep)
         });
         let fold = move |age| supervise::spawn("ledger", move || fold_all(store.clone(), age));
         let folding = keep.ledger.map(fold);
@@ -212,16 +214,12 @@ async fn add_up_all(store: Arc<dyn TrafficStore>) {
     }
 }
 
-async fn prune_all(
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    keep_messages: Option<SignedDuration>,
-) {
+async fn prune_all(store: Arc<dyn Store>, clock: Arc<dyn Clock>, keep: Retention) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if let Err(error) = prune(&*store, &*clock, keep_messages).await {
+        if let Err(error) = prune(&*store, &*clock, keep).await {
             tracing::warn!(%error, "old rows cannot be deleted; trying again later");
         }
     }
@@ -267,11 +265,7 @@ async fn prune_codes(store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreEr
     Ok(())
 }
 
-async fn prune(
-    store: &dyn Store,
-    clock: &dyn Clock,
-    keep_messages: Option<SignedDuration>,
-) -> Result<(), StoreError> {
+async fn prune(store: &dyn Store, clock: &dyn Clock, keep: Retention) -> Result<(), StoreError> {
     while store.prune_recipients(clock.now(), STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
@@ -286,11 +280,15 @@ async fn prune(
     }
     prune_codes(store, clock).await?;
     pass(KillPoint::PruneStep);
-    let Some(age) = keep_messages else {
-        return Ok(());
-    };
-    while store.prune_messages(age, STEP).await? >= u64::from(STEP) {
-        tokio::task::yield_now().await;
+    if let Some(age) = keep.messages {
+        while store.prune_messages(age, STEP).await? >= u64::from(STEP) {
+            tokio::task::yield_now().await;
+        }
+    }
+    if let Some(age) = keep.texts {
+        while store.forget_texts(age, STEP).await? {
+            tokio::task::yield_now().await;
+        }
     }
     Ok(())
 }

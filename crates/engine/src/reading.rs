@@ -1,6 +1,10 @@
 //! Reading back: messages, their history, traffic figures and the state of the service.
 
+mod csv_cells;
+pub mod export;
 pub mod history;
+pub mod margin;
 pub mod messages;
 pub mod operations;
+pub mod statement;
 pub mod traffic;

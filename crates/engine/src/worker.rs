@@ -68,6 +68,7 @@ impl Worker {
             ended,
             Retention {
                 messages: settings.keep_messages,
+                texts: settings.keep_texts,
                 ledger: settings.fold_ledger_after,
             },
         );

@@ -107,6 +107,7 @@ migrations! {
     24 "0024_grants" Compatible,
     25 "0025_memberships" Breaking,
     26 "0026_fill_factor" Compatible,
+    27 "0027_records" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -15,6 +15,7 @@ use tokio_postgres::types::ToSql;
 use crate::migrations::{self, Migration};
 use crate::rows::encrypted::Encrypting;
 use crate::rows::fold::Folding;
+use crate::rows::privacy::TextSweep;
 use crate::rows::sweep::Sweep;
 use crate::rows::{Corrupt, SqlRow, SqlValue};
 use crate::url::{PostgresUrl, describe};
@@ -125,11 +126,13 @@ mod dispatch;
 mod early_receipts;
 mod encrypted;
 mod ending;
+mod export;
 mod fault;
 mod fold;
 mod held;
 mod history;
 mod idempotency;
+mod ledger_totals;
 mod memberships;
 mod message_detail;
 mod messages;
@@ -143,6 +146,7 @@ mod people;
 pub(crate) mod pool;
 mod pool_claims;
 mod pooler;
+mod privacy;
 mod prune;
 mod receipts;
 mod replay;
@@ -180,6 +184,7 @@ pub(crate) struct PostgresStore {
     checked_days: retention::CheckedDays,
     /// How far retention has swept the partition "before".
     sweep: Mutex<Sweep>,
+    text_sweep: Mutex<TextSweep>,
     match_cursor: early_receipts::MatchCursor,
     parts: part_days::PartDays,
     folding: Folding,
@@ -230,6 +235,7 @@ impl PostgresStore {
             day_statements: day_statements::DayStatements::default(),
             checked_days: retention::CheckedDays::default(),
             sweep: Mutex::default(),
+            text_sweep: Mutex::default(),
             match_cursor: early_receipts::MatchCursor::default(),
             parts: part_days::PartDays::default(),
             folding: Folding::default(),

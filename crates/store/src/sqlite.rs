@@ -15,6 +15,7 @@ use crate::OpenError;
 use crate::migrations::{self, Migration};
 use crate::rows::encrypted::Encrypting;
 use crate::rows::fold::Folding;
+use crate::rows::privacy::TextSweep;
 use crate::rows::sweep::Sweep;
 use crate::rows::{SqlRow, SqlValue};
 
@@ -37,10 +38,12 @@ pub(crate) mod connection;
 mod dispatch;
 mod encrypted;
 mod ending;
+mod export;
 mod fault;
 mod fold;
 mod held;
 mod history;
+mod ledger_totals;
 mod memberships;
 mod message_detail;
 mod messages;
@@ -50,6 +53,7 @@ mod nodes;
 mod oauth;
 mod operations;
 mod people;
+mod privacy;
 mod prune;
 mod readers;
 mod receipts;
@@ -77,6 +81,7 @@ pub(crate) struct SqliteStore {
     level: i64,
     /// How far retention has swept the table of messages.
     sweep: Mutex<Sweep>,
+    text_sweep: Mutex<TextSweep>,
     folding: Arc<Folding>,
     keys: Arc<KeyRing>,
 }
@@ -118,6 +123,7 @@ impl SqliteStore {
             writer: Writer::start(connection),
             level: migrations::level(steps),
             sweep: Mutex::default(),
+            text_sweep: Mutex::default(),
             folding: Arc::default(),
             keys: Arc::new(keys),
         };

@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
-use super::{Countries, SpendingRules};
+use super::{Countries, SpendingRules, TextRoles};
 use crate::money::{Money, NotMoney};
+use crate::person::UnknownRole;
 use crate::quoted::Quoted;
 
 const CREDIT_LIMIT: &str = "credit_limit";
@@ -14,6 +15,7 @@ const APPROVED_SENDERS_ONLY: &str = "approved_senders_only";
 const REQUESTS_PER_SECOND: &str = "requests_per_second";
 const CODES_PER_DAY: &str = "codes_per_day";
 const ADMINS_CONSENT_ONLY: &str = "admins_consent_only";
+const TEXTS_FOR: &str = "texts_for";
 
 /// The value that switches a limit off.
 const OFF: &str = "off";
@@ -36,6 +38,7 @@ pub enum RuleChange {
     RequestsPerSecond(u32),
     CodesPerDay(u32),
     AdminsConsentOnly(bool),
+    TextsFor(TextRoles),
 }
 
 impl RuleChange {
@@ -49,6 +52,7 @@ impl RuleChange {
             Self::RequestsPerSecond(_) => REQUESTS_PER_SECOND,
             Self::CodesPerDay(_) => CODES_PER_DAY,
             Self::AdminsConsentOnly(_) => ADMINS_CONSENT_ONLY,
+            Self::TextsFor(_) => TEXTS_FOR,
         }
     }
 
@@ -62,6 +66,7 @@ impl RuleChange {
             Self::RequestsPerSecond(rate) => rules.requests_per_second = rate,
             Self::CodesPerDay(codes) => rules.codes_per_day = codes,
             Self::AdminsConsentOnly(only) => rules.admins_consent_only = only,
+            Self::TextsFor(roles) => rules.texts_for = roles,
         }
     }
 }
@@ -73,7 +78,7 @@ impl FromStr for RuleChange {
         let keys = || {
             format!(
                 "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, \
-                 {REQUESTS_PER_SECOND}, {CODES_PER_DAY}, {ADMINS_CONSENT_ONLY}"
+                 {REQUESTS_PER_SECOND}, {CODES_PER_DAY}, {ADMINS_CONSENT_ONLY}, {TEXTS_FOR}"
             )
         };
         let (key, value) = text
@@ -92,6 +97,7 @@ impl FromStr for RuleChange {
             REQUESTS_PER_SECOND => rate(value).map(Self::RequestsPerSecond),
             CODES_PER_DAY => codes(value).map(Self::CodesPerDay),
             ADMINS_CONSENT_ONLY => yes_or_no(value).map(Self::AdminsConsentOnly),
+            TEXTS_FOR => roles(value).map(Self::TextsFor),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Quoted(unknown),
@@ -104,6 +110,13 @@ impl FromStr for RuleChange {
 fn yes_or_no(value: &str) -> Result<bool, String> {
     let read = value.parse();
     read.map_err(|_| format!("{} is neither true nor false", Quoted(value)))
+}
+
+fn roles(value: &str) -> Result<TextRoles, String> {
+    let read = value.parse();
+    read.map_err(|error: UnknownRole| {
+        format!("{error}, separated by commas, or write {ALL} or none")
+    })
 }
 
 fn unless_off<T>(

@@ -98,7 +98,9 @@ pub struct MessageSummary {
     pub channel: Channel,
     /// The originator as text; `None` for a lookup.
     pub from: Option<String>,
-    pub to: Msisdn,
+    /// `None` if it was erased.
+    pub to: Option<Msisdn>,
+    /// Empty for a lookup, and if it was erased or forgotten.
     pub text: String,
     pub state: MessageState,
     pub parts: u8,

@@ -63,6 +63,10 @@ pub enum Action {
     ReferenceImport,
     /// Callbacks were replayed.
     CallbackReplay,
+    /// What is stored about a number was exported.
+    SubjectExport,
+    /// A number was erased from messages.
+    SubjectErase,
     /// A person allowed a client to act for an account.
     GrantApprove,
     /// A grant was revoked, by its client or by a person.
@@ -74,7 +78,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 34] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -105,6 +109,8 @@ impl Action {
         Self::PricesImport,
         Self::ReferenceImport,
         Self::CallbackReplay,
+        Self::SubjectExport,
+        Self::SubjectErase,
         Self::GrantApprove,
         Self::GrantRevoke,
     ];
@@ -142,6 +148,8 @@ impl Action {
             Self::PricesImport => "prices.import",
             Self::ReferenceImport => "reference.import",
             Self::CallbackReplay => "callback.replay",
+            Self::SubjectExport => "subject.export",
+            Self::SubjectErase => "subject.erase",
             Self::GrantApprove => "grant.approve",
             Self::GrantRevoke => "grant.revoke",
         }

@@ -26,7 +26,7 @@ use domain::delivery::{CarrierAnswer, QueuedMessage, SendResult};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::Submission;
 use domain::ports::{Carrier, StoreError, WorkStore};
-use domain::{Clock, Code, MessageId, Outcome, PoolId, TestMode, Timestamp};
+use domain::{Clock, Code, MessageId, Money, Outcome, PoolId, TestMode, Timestamp};
 use jiff::SignedDuration;
 use tokio::task::{AbortHandle, JoinHandle, unconstrained};
 
@@ -305,7 +305,9 @@ impl Dispatch {
                     },
                     // The carrier may have it, so another carrier could send it a second time.
                     CarrierAnswer::Unknown => SendResult::Unknown(self.retry_time(queued)),
-                    CarrierAnswer::Answered(subscriber) => answered(queued, &subscriber),
+                    CarrierAnswer::Answered(subscriber) => {
+                        answered(queued, queue.carrier.name(), &subscriber)
+                    }
                     CarrierAnswer::Refused(code) => over(queued, code),
                     CarrierAnswer::Declined(code) => {
                         return self.try_next_carrier(message, code, false);
@@ -318,7 +320,26 @@ impl Dispatch {
         };
         // A message in test mode is not given to the carrier.
         let carrier = queued.test_mode.is_none().then(|| queue.carrier.name());
-        self.results.store(&message.held, sent, carrier).await;
+        let cost = self.cost(queued, &sent);
+        self.results
+            .store(&message.held, sent, carrier, cost)
+            .await;
+    }
+
+    /// What the carrier charges for what it took.
+    fn cost(&self, queued: &QueuedMessage, sent: &SendResult) -> Option<Money> {
+        let (carrier, parts) = match sent {
+            SendResult::Taken { carrier, .. } => (carrier, queued.shape.parts.into()),
+            SendResult::PartlyTaken {
+                carrier,
+                references,
+                ..
+            } => (carrier, u32::try_from(references.len()).unwrap_or(u32::MAX)),
+            SendResult::Answered { carrier, .. } => (carrier.as_ref()?, 1),
+            _ => return None,
+        };
+        let part = self.routing.cost(carrier, &queued.to)?;
+        Some(part.times(parts))
     }
 
     /// When a message with an unknown outcome is sent again.
@@ -423,7 +444,7 @@ impl Dispatch {
         let dispatch = self.clone();
         tokio::spawn(async move {
             let carrier = carrier.as_ref().map(|queue| queue.carrier.name());
-            dispatch.results.store(&held, sent, carrier).await;
+            dispatch.results.store(&held, sent, carrier, None).await;
         });
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::ports::{AccessStore, StoreError};
-use domain::{AccountId, AccountName, Channel, Msisdn};
+use domain::{AccountId, AccountName, Channel, Money, Msisdn};
 use numbering::reference::Location;
 use tokio::task::AbortHandle;
 
@@ -137,6 +137,17 @@ impl Routing {
                 .unwrap_or_default(),
             carriers: table.carriers(),
         }
+    }
+
+    /// What a carrier charges for one part to a number, if its costs are known.
+    pub(crate) fn cost(&self, carrier: &str, to: &Msisdn) -> Option<Money> {
+        let table = self.table.load();
+        let mut carriers = table.plan.carriers.iter();
+        let costs = carriers
+            .find(|facts| facts.name == carrier)?
+            .costs
+            .as_ref()?;
+        costs.price(&self.catalogues.live().reference.locate(to))
     }
 
     /// The rules in force. A request uses one table, even if another is loaded in the meantime.

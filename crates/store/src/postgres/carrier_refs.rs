@@ -7,8 +7,9 @@ use deadpool_postgres::Transaction;
 use super::fault::Fault;
 
 const INSERT_PART_REFS: &str = "
-    INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
-    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::int[])";
+    INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail, cost_micros)
+    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::int[],
+        $8::bigint[])";
 
 /// The carrier references of the parts of one message.
 pub(super) struct PartRefs<'a> {
@@ -17,6 +18,8 @@ pub(super) struct PartRefs<'a> {
     pub(super) references: Vec<&'a str>,
     pub(super) at_us: i64,
     pub(super) tail: i32,
+    /// What the carrier charges for all of them.
+    pub(super) cost_micros: Option<i64>,
     /// Whether the first reference is stored together with the queue row.
     pub(super) is_first_stored: bool,
 }
@@ -31,6 +34,7 @@ struct PartRefColumns<'a> {
     parts: Vec<i16>,
     at_us: Vec<i64>,
     tail: Vec<i32>,
+    cost_micros: Vec<Option<i64>>,
 }
 
 impl<'a> PartRefColumns<'a> {
@@ -46,6 +50,7 @@ impl<'a> PartRefColumns<'a> {
             self.parts.push(parts);
             self.at_us.push(refs.at_us);
             self.tail.push(refs.tail);
+            self.cost_micros.push(refs.cost_micros);
         }
     }
 }
@@ -72,6 +77,7 @@ pub(super) async fn store_remaining(
         &rest.parts,
         &rest.at_us,
         &rest.tail,
+        &rest.cost_micros,
     ];
     transaction.execute(&statement, values).await?;
     Ok(())

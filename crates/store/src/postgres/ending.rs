@@ -17,6 +17,7 @@ use super::retry::Retryable;
 use super::{billing, column};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{EndedColumns, seen_payload};
+use crate::rows::records::SentColumns;
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
 /// Final states never change. Each message that this ends is returned once, and so is each delivery report that it
@@ -24,9 +25,13 @@ use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 const END: &str = concat!(
     "WITH ended AS (
         UPDATE {message} AS m SET status = g.status, error = g.error, final_us = g.at_us,
-            result = CASE WHEN m.channel = 2 THEN g.result END
-        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::smallint[])
-            AS g (id, status, error, at_us, result, charged)
+            result = CASE WHEN m.channel = 2 THEN g.result END, carrier = g.carrier, sent_us = g.sent_us,
+            cost_micros = g.cost_micros, charged_micros = CASE WHEN m.channel = 2 THEN m.price_micros ELSE ",
+    cost!(),
+    " END
+        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::smallint[], $9::text[],
+                $10::bigint[], $11::bigint[])
+            AS g (id, status, error, at_us, result, charged, carrier, sent_us, cost_micros)
         WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
             m.parts, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
@@ -58,6 +63,8 @@ const SET_LOOKUP_RESULTS: &str = "
     UPDATE message AS m SET status = g.status, error = g.error, result = g.result
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
     WHERE m.id = ANY(ARRAY[g.id])";
+const SET_CHARGED: &str = "
+    UPDATE message AS m SET charged_micros = 0 FROM UNNEST($1::bigint[]) AS g (id) WHERE m.id = ANY(ARRAY[g.id])";
 const COUNT_LOOKUPS: &str = count_traffic!(
     "SELECT m.account_id, m.final_us, m.channel, m.network, m.status, m.error, m.parts,
         CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros
@@ -95,6 +102,8 @@ pub(super) struct PartReport {
     pub(super) at_us: i64,
     /// The answer for the caller of a lookup.
     pub(super) report: Option<String>,
+    /// The carrier that took the message, if one did.
+    pub(super) sent: Option<SentColumns>,
 }
 
 /// What a report on one part does to its message.
@@ -114,6 +123,7 @@ struct End {
     taken: TakenParts,
     at_us: i64,
     report: Option<String>,
+    sent: Option<SentColumns>,
 }
 
 impl End {
@@ -153,6 +163,7 @@ pub(super) async fn report(
             taken: reports[group.deciding].taken,
             at_us: reports[group.deciding].at_us,
             report: reports[group.deciding].report.clone(),
+            sent: reports[group.deciding].sent.clone(),
         })
         .collect();
     let mut ended = end(transaction, days, holder, &mut ends).await?;
@@ -285,8 +296,17 @@ async fn store_ends(
     let attempt = i32::from(holder.is_some());
     // The same for SMS and Viber; lookups are counted separately.
     let charged: Vec<Option<i16>> = ends.iter().map(|end| end.charged(Channel::Sms)).collect();
+    let sent = || ends.iter().map(|end| end.sent.as_ref());
+    let carriers: Vec<Option<&str>> = sent()
+        .map(|sent| sent.map(|sent| sent.carrier.as_str()))
+        .collect();
+    let sent_us: Vec<Option<i64>> = sent().map(|sent| sent.map(|sent| sent.at_us)).collect();
+    let costs: Vec<Option<i64>> = sent()
+        .map(|sent| sent.and_then(|sent| sent.cost_micros))
+        .collect();
     let values: super::Values<'_> = &[
-        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged,
+        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged, &carriers,
+        &sent_us, &costs,
     ];
     let ended = days.query(transaction, END, days.day(ids[0]), values);
     read_messages(&ended.await?, messages)?;
@@ -312,6 +332,14 @@ async fn count_lookups(
     let statement = transaction.prepare_cached(COUNT_LOOKUPS).await?;
     let values: super::Values<'_> = &[&ids, &charged];
     transaction.execute(&statement, values).await?;
+    // A lookup is refunded as a whole.
+    let refunded = ids.iter().zip(&charged);
+    let refunded = refunded.filter(|(_, charged)| charged.is_some());
+    let refunded: Vec<i64> = refunded.map(|(id, _)| *id).collect();
+    if !refunded.is_empty() {
+        let statement = transaction.prepare_cached(SET_CHARGED).await?;
+        transaction.execute(&statement, &[&refunded]).await?;
+    }
     Ok(())
 }
 

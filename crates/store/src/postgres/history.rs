@@ -148,6 +148,27 @@ impl HistoryStore for PostgresStore {
     }
 }
 
+impl PostgresStore {
+    /// Completes a search for a time.
+    pub(super) async fn find_time(&self, mut search: TimeSearch) -> Result<TimeSearch, StoreError> {
+        let read = |row: &Row| {
+            let found: (Option<i64>, Option<i64>) = (column(row, 1)?, column(row, 2)?);
+            Ok((column(row, 0)?, found.0.zip(found.1)))
+        };
+        loop {
+            let probes = search.probes(PROBES);
+            if probes.is_empty() {
+                return Ok(search);
+            }
+            let values: super::Values<'_> = &[&probes];
+            let found = self.list(OPERATION, PROBE, values, read).await?;
+            for (probe, found) in found {
+                search.narrow(probe, found);
+            }
+        }
+    }
+}
+
 struct Search<'a> {
     store: &'a PostgresStore,
     index: IndexColumns,
@@ -237,31 +258,13 @@ impl Search<'_> {
         let since = TimeSearch::for_since(&self.matching, first, last);
         let until = TimeSearch::for_until(&self.matching, first, last);
         if let Some(since) = since {
-            self.floor = self.search(since).await?.low;
+            self.floor = self.store.find_time(since).await?.low;
         }
         let ceiling = match until {
-            Some(until) => self.search(until).await?.high,
+            Some(until) => self.store.find_time(until).await?.high,
             None => i64::MAX,
         };
         Ok((self, before.min(ceiling)))
-    }
-
-    async fn search(&self, mut search: TimeSearch) -> Result<TimeSearch, StoreError> {
-        let read = |row: &Row| {
-            let found: (Option<i64>, Option<i64>) = (column(row, 1)?, column(row, 2)?);
-            Ok((column(row, 0)?, found.0.zip(found.1)))
-        };
-        loop {
-            let probes = search.probes(PROBES);
-            if probes.is_empty() {
-                return Ok(search);
-            }
-            let values: super::Values<'_> = &[&probes];
-            let found = self.store.list(OPERATION, PROBE, values, read).await?;
-            for (probe, found) in found {
-                search.narrow(probe, found);
-            }
-        }
     }
 
     /// The page, when enough messages were found or checked.

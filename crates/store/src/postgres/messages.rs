@@ -34,7 +34,7 @@ const CANCEL: &str = concat!(
         DELETE FROM queue AS q USING waiting AS w
         WHERE q.owner = ANY(ARRAY[w.owner]) AND q.lane = w.priority AND q.due_us = w.scheduled_us AND q.id = w.id RETURNING q.id
     ), cancelled AS (
-        UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken)
+        UPDATE message SET state = $3, final_us = $4, charged_micros = 0 WHERE id IN (SELECT id FROM taken)
         RETURNING id, account_id, price_micros, final_us, channel, network, parts
     ), counted AS (",
     count_traffic!(

@@ -19,6 +19,7 @@ use super::fault::{Fault, SerializationConflict};
 use super::retry::Retryable;
 use super::transaction::commit;
 use crate::rows::dispatch::{MAX_USES, MatchedColumns, NO_TAIL};
+use crate::rows::records::SentColumns;
 use crate::rows::{Corrupt, micros, outcome_numbers};
 
 /// The newest parts with the reference `g.reference` since a time.
@@ -61,7 +62,7 @@ const REPORT: &str = concat!(
     UPDATE transit AS t SET status = o.status, error = o.error FROM open AS o
     WHERE t.carrier = ANY(ARRAY[o.carrier]) AND t.reference = o.reference AND t.taken_us = ANY(ARRAY[o.taken_us])
         AND t.id = ANY(ARRAY[o.id]) AND t.status IS NULL
-    RETURNING o.place, t.id, t.parts"
+    RETURNING o.place, t.id, t.parts, t.taken_us, t.cost_micros"
 );
 /// The receipts whose parts are known, and whether one of these parts still waits.
 const FIND: &str = concat!(
@@ -320,6 +321,11 @@ impl<'a> Columns<'a> {
                 taken: TakenParts::All,
                 at_us: micros(batch[index].at),
                 report: batch[index].report.clone(),
+                sent: Some(SentColumns {
+                    carrier: batch[index].of.carrier.clone(),
+                    at_us: column(row, 3)?,
+                    cost_micros: column(row, 4)?,
+                }),
             };
             Ok((index, report))
         };

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{Object, Transaction};
+use domain::Money;
 use domain::delivery::receipt_match::NumberTail;
 use domain::delivery::{SendResult, Settlement};
 use domain::ids::NodeId;
@@ -19,6 +20,7 @@ use super::retry::Retryable;
 use super::transaction::commit;
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{self, EndedColumns, Ending, Move, SettledColumns};
+use crate::rows::records::SentColumns;
 use crate::rows::{Corrupt, micros};
 
 /// Moves queue rows, and stores the reference of the first part of each message that a carrier took. Most messages have
@@ -27,18 +29,19 @@ const MOVE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.*
         FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], $8::bigint[],
-            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[], $13::int[], $14::bigint[], $15::bigint[], $16::int[])
+            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[], $13::int[], $14::bigint[], $15::bigint[], $16::int[],
+            $17::bigint[])
             AS g (id, lane, due_us, attempt, owner, to_lane, to_us, carrier, reference, parts, at_us, tries, account_id,
-                expires_us, tail)
+                expires_us, tail, cost_micros)
     ), moved AS (
         UPDATE queue AS q SET owner = g.owner, lane = g.to_lane, due_us = g.to_us, tries = q.tries + g.tries,
             account_id = g.account_id, expires_us = g.expires_us
         FROM given AS g
         WHERE q.owner = ANY(ARRAY[g.node]) AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
-        RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us, g.tail
+        RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us, g.tail, g.cost_micros
     ), named AS (
-        INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
-        SELECT carrier, reference, id, 1, parts, at_us, tail FROM moved WHERE reference IS NOT NULL
+        INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail, cost_micros)
+        SELECT carrier, reference, id, 1, parts, at_us, tail, cost_micros FROM moved WHERE reference IS NOT NULL
     )
     SELECT id FROM moved";
 const REMOVE: &str = "
@@ -56,11 +59,17 @@ const REMOVE_EXPIRED: &str = concat!(
         SELECT owner, lane, due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ",
     now_us!(),
     " ORDER BY due_us, id LIMIT $1 FOR UPDATE SKIP LOCKED
+    ), removed AS (
+        DELETE FROM queue AS q USING due
+        WHERE q.owner = ANY(ARRAY[due.owner]) AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
+        RETURNING q.id
     )
-    DELETE FROM queue AS q USING due
-    WHERE q.owner = ANY(ARRAY[due.owner]) AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
-    RETURNING q.id, ",
-    now_us!()
+    SELECT removed.id, ",
+    now_us!(),
+    ", TRUE, t.carrier, t.taken_us, t.cost_micros FROM removed LEFT JOIN LATERAL (
+        SELECT carrier, taken_us, cost_micros FROM transit WHERE transit.id = removed.id
+        ORDER BY taken_us DESC LIMIT 1
+    ) AS t ON TRUE"
 );
 
 const REMOVE_EXPIRED_POOLED: &str = concat!(
@@ -75,7 +84,8 @@ const REMOVE_EXPIRED_POOLED: &str = concat!(
     )
     SELECT removed.id, ",
     now_us!(),
-    ", coalesce(m.unknown_tries, 0) > 0 FROM removed LEFT JOIN message AS m ON m.id = removed.id"
+    ", coalesce(m.unknown_tries, 0) > 0, NULL::text, NULL::bigint, NULL::bigint
+    FROM removed LEFT JOIN message AS m ON m.id = removed.id"
 );
 
 /// A batch of results.
@@ -174,14 +184,19 @@ async fn remove(
     let ending = plan
         .endings
         .iter()
-        .filter(|ending| settled.contains(&ending.0));
-    reports.extend(ending.map(|(id, at_us, ending)| PartReport {
-        id: *id,
+        .filter(|ended| settled.contains(&ended.id));
+    reports.extend(ending.map(|ended| PartReport {
+        id: ended.id,
         parts: 1,
-        outcome: ending.outcome,
-        taken: ending.taken_parts(),
-        at_us: *at_us,
-        report: ending.report.map(str::to_owned),
+        outcome: ended.ending.outcome,
+        taken: ended.ending.taken_parts(),
+        at_us: ended.at_us,
+        report: ended.ending.report.map(str::to_owned),
+        sent: ended.ending.carrier().map(|carrier| SentColumns {
+            carrier: carrier.to_owned(),
+            at_us: ended.at_us,
+            cost_micros: ended.cost_micros,
+        }),
     }));
     Ok(())
 }
@@ -204,13 +219,21 @@ impl QueueRowKeys {
     }
 }
 
+/// An attempt that ended its message.
+struct EndedAttempt<'a> {
+    id: i64,
+    at_us: i64,
+    cost_micros: Option<i64>,
+    ending: Ending<'a>,
+}
+
 /// A batch, grouped by what to do with its rows.
 #[derive(Default)]
 struct Plan<'a> {
     moves: Moves<'a>,
     refs: Vec<PartRefs<'a>>,
     removals: QueueRowKeys,
-    endings: Vec<(i64, i64, Ending<'a>)>,
+    endings: Vec<EndedAttempt<'a>>,
     /// Messages with an attempt of unknown outcome.
     unknown: Vec<i64>,
 }
@@ -231,6 +254,7 @@ impl<'a> Plan<'a> {
     fn push(&mut self, settlement: &'a Settlement) {
         let (id, at_us) = (settlement.id.as_i64(), micros(settlement.at));
         let tail = NumberTail::from_number(&settlement.to).as_i32();
+        let cost_micros = settlement.cost.map(Money::micros);
         let part_refs =
             |(carrier, references): &(&'a str, Vec<&'a str>), is_first_stored| PartRefs {
                 id,
@@ -238,6 +262,7 @@ impl<'a> Plan<'a> {
                 references: references.clone(),
                 at_us,
                 tail,
+                cost_micros,
                 is_first_stored,
             };
         match Move::from_settlement(settlement) {
@@ -256,6 +281,7 @@ impl<'a> Plan<'a> {
                 self.moves.pool_account.push(pool_account);
                 self.moves.pool_expires_us.push(pool_expires_us);
                 self.moves.push_taken(taken.as_ref(), tail);
+                self.moves.cost_micros.push(cost_micros);
                 let taken = taken
                     .as_ref()
                     .filter(|(_, references)| !references.is_empty());
@@ -268,7 +294,12 @@ impl<'a> Plan<'a> {
                 self.removals.push(settlement);
                 self.refs
                     .extend(ending.taken.as_ref().map(|taken| part_refs(taken, false)));
-                self.endings.push((id, at_us, ending));
+                self.endings.push(EndedAttempt {
+                    id,
+                    at_us,
+                    cost_micros,
+                    ending,
+                });
             }
         }
     }
@@ -304,6 +335,7 @@ struct Moves<'a> {
     pool_account: Vec<i64>,
     pool_expires_us: Vec<Option<i64>>,
     tail: Vec<i32>,
+    cost_micros: Vec<Option<i64>>,
 }
 
 impl<'a> Moves<'a> {
@@ -348,6 +380,7 @@ impl<'a> Moves<'a> {
             &self.pool_account,
             &self.pool_expires_us,
             &self.tail,
+            &self.cost_micros,
         ];
         for row in transaction.query(&statement, values).await? {
             settled.insert(column(&row, 0)?);
@@ -381,7 +414,7 @@ impl Retryable for Expiry<'_> {
         };
         let read = |row: &Row| {
             // A carrier that did not answer may have the message: then it counts as handed over.
-            let is_taken = self.taken || column(row, 2)?;
+            let is_taken = column(row, 2)?;
             Ok(PartReport {
                 id: column(row, 0)?,
                 parts: 1,
@@ -393,6 +426,7 @@ impl Retryable for Expiry<'_> {
                 },
                 at_us: column(row, 1)?,
                 report: None,
+                sent: SentColumns::read_optional(row, 3)?,
             })
         };
         let reports: Result<Vec<_>, Corrupt> = expired.iter().map(read).collect();

@@ -16,6 +16,7 @@ pub(crate) struct RulesColumns {
     pub(crate) requests_per_second: i64,
     pub(crate) codes_per_day: i64,
     pub(crate) admins_consent_only: bool,
+    pub(crate) texts_for: String,
 }
 
 impl RulesColumns {
@@ -30,6 +31,7 @@ impl RulesColumns {
             requests_per_second: row.column(first + 5)?,
             codes_per_day: row.column(first + 6)?,
             admins_consent_only: row.column(first + 7)?,
+            texts_for: row.column(first + 8)?,
         })
     }
 
@@ -43,6 +45,7 @@ impl RulesColumns {
             requests_per_second: i64::from(rules.requests_per_second),
             codes_per_day: i64::from(rules.codes_per_day),
             admins_consent_only: rules.admins_consent_only,
+            texts_for: rules.texts_for.to_string(),
         }
     }
 
@@ -57,6 +60,7 @@ impl RulesColumns {
             codes_per_day: u32::try_from(self.codes_per_day)
                 .map_err(|_| Corrupt("codes per day"))?,
             admins_consent_only: self.admins_consent_only,
+            texts_for: self.texts_for.parse().map_err(|_| Corrupt("role"))?,
         })
     }
 }

@@ -217,6 +217,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) report: Option<&'a str>,
     /// The carrier that took some of its parts, and its references for them.
     pub(crate) taken: Option<(&'a str, Vec<&'a str>)>,
+    /// The carrier that answered a lookup.
+    pub(crate) answered_by: Option<&'a str>,
 }
 
 impl<'a> Ending<'a> {
@@ -225,7 +227,14 @@ impl<'a> Ending<'a> {
             outcome,
             report,
             taken: None,
+            answered_by: None,
         }
+    }
+
+    /// The carrier that took a part or answered.
+    pub(crate) fn carrier(&self) -> Option<&'a str> {
+        let taken_by = self.taken.as_ref().map(|(carrier, _)| *carrier);
+        taken_by.or(self.answered_by)
     }
 
     pub(crate) fn taken_parts(&self) -> TakenParts {
@@ -288,9 +297,14 @@ impl<'a> Move<'a> {
                 taken: None,
             },
             SendResult::Over(outcome) => Self::Remove(Ending::new(*outcome, None)),
-            SendResult::Answered { outcome, report } => {
-                Self::Remove(Ending::new(*outcome, Some(report)))
-            }
+            SendResult::Answered {
+                carrier,
+                outcome,
+                report,
+            } => Self::Remove(Ending {
+                answered_by: carrier.as_deref(),
+                ..Ending::new(*outcome, Some(report))
+            }),
             SendResult::PartlyTaken {
                 carrier,
                 references,

@@ -10,6 +10,7 @@ use domain::{Code, MessageId, Money, Msisdn, Originator, Outcome};
 
 use super::binds::pool_of;
 use super::dispatch::{interactive, priority, shape, test_mode};
+use super::records::recipient;
 use super::{
     CANCELLED, Corrupt, MessageColumns, QUEUED, SCHEDULED, SqlRow, account_id, channel_number,
     message_id, micros, originator, outcome, timestamp, utf8,
@@ -75,13 +76,23 @@ impl TimeSearch {
     /// Searches for the ID from which on (`high`) all rows were accepted at `until` or later.
     pub(crate) fn for_until(matching: &MatchColumns, first: i64, last: i64) -> Option<Self> {
         let given = matching.until_us < i64::MAX;
-        given.then(|| Self::new(matching.until_us.saturating_add(disorder_us()), first, last))
+        given.then(|| Self::after(matching.until_us, first, last))
     }
 
     /// Searches for the ID up to which (`low`) all rows were accepted before `since`.
     pub(crate) fn for_since(matching: &MatchColumns, first: i64, last: i64) -> Option<Self> {
         let given = matching.since_us > i64::MIN;
-        given.then(|| Self::new(matching.since_us.saturating_sub(disorder_us()), first, last))
+        given.then(|| Self::before(matching.since_us, first, last))
+    }
+
+    /// Searches for the ID up to which (`low`) all rows were accepted before a time.
+    pub(crate) fn before(time_us: i64, first: i64, last: i64) -> Self {
+        Self::new(time_us.saturating_sub(disorder_us()), first, last)
+    }
+
+    /// Searches for the ID from which on (`high`) all rows were accepted at a time or later.
+    pub(crate) fn after(time_us: i64, first: i64, last: i64) -> Self {
+        Self::new(time_us.saturating_add(disorder_us()), first, last)
     }
 
     /// The next IDs to check, ascending; none when the search is finished.
@@ -184,7 +195,7 @@ impl SummaryColumns {
             account: account_id(self.account_id)?,
             channel: record.channel,
             from: Some(self.originator).filter(|from| !from.is_empty()),
-            to: Msisdn::from_i64(self.recipient).ok_or(Corrupt("recipient"))?,
+            to: recipient(self.recipient)?,
             text: utf8(self.body)?,
             state: record.state,
             parts: record.parts,

@@ -6,10 +6,11 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 
 use super::ending::End;
 use crate::rows;
+use crate::rows::records::Sent;
 
 const INSERT_PART_REF: &str = "
-    INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail, status, error)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail, status, error, cost_micros)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 const HAS_EARLY: &str = "SELECT EXISTS (SELECT 1 FROM early_receipt)";
 /// An early receipt: in the same form (`?4`), unless the recipient differs, or in another form for the same recipient.
 const FIND_EARLY: &str = "
@@ -28,6 +29,18 @@ pub(super) struct Part<'a> {
     pub(super) taken_us: i64,
     /// The last digits of the recipient's number.
     pub(super) tail: i32,
+    /// What the carrier charges for all parts of the message.
+    pub(super) cost_micros: Option<i64>,
+}
+
+impl<'a> Part<'a> {
+    fn sent(&self) -> Sent<'a> {
+        Sent {
+            carrier: self.carrier,
+            at_us: self.taken_us,
+            cost_micros: self.cost_micros,
+        }
+    }
 }
 
 /// Stores carrier references; the statement is prepared once for a batch.
@@ -65,7 +78,8 @@ impl<'db> CarrierRefWriter<'db> {
             part.taken_us,
             part.tail,
             early.as_ref().map(|early| early.status),
-            early.as_ref().map(|early| early.error)
+            early.as_ref().map(|early| early.error),
+            part.cost_micros
         ];
         self.name_part.execute(values)?;
         Ok(early)
@@ -111,12 +125,14 @@ impl EarlyReceipt {
         })
     }
 
-    pub(super) fn end(&self) -> Result<End<'_>> {
+    /// How it ends this part.
+    pub(super) fn end<'a>(&'a self, part: &Part<'a>) -> Result<End<'a>> {
         Ok(End {
             outcome: rows::outcome(Some(self.status), Some(self.error))?,
             taken: TakenParts::All,
             report: self.report.as_deref(),
             at_us: self.at_us,
+            sent: Some(part.sent()),
         })
     }
 }

@@ -10,18 +10,22 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 use super::{billing, clock, traffic};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{EndedColumns, seen_payload};
+use crate::rows::records::Sent;
 use crate::rows::traffic::{EndedMessage, Tally};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
-/// Final states never change.
+/// Final states never change. `?9` is how many parts of an SMS or Viber message stay charged, NULL for all.
 const END: &str = "
-    UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END
+    UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END,
+        carrier = ?6, sent_us = ?7, cost_micros = ?8, charged_micros = CASE WHEN channel = 2 OR ?9 IS NULL
+            THEN price_micros ELSE price_micros / max(parts, 1) * min(?9, max(parts, 1)) END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts,
         coalesce(scheduled_us, accepted_us)";
 /// For a lookup that ended without an answer.
 const SET_LOOKUP_RESULT: &str =
     "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
+const SET_CHARGED: &str = "UPDATE message SET charged_micros = ?2 WHERE id = ?1";
 const STOP_TIMER: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 const CREATE_CALLBACK: &str = "
@@ -50,6 +54,8 @@ pub(super) struct End<'a> {
     /// The answer for the caller of a lookup.
     pub(super) report: Option<&'a str>,
     pub(super) at_us: i64,
+    /// The carrier that took it, if one did.
+    pub(super) sent: Option<Sent<'a>>,
 }
 
 /// What a report on one part does to its message.
@@ -122,7 +128,19 @@ impl<'db> Endings<'db> {
     /// Ends a message; `None` when it had ended before.
     pub(super) fn end(&mut self, id: i64, end: End<'_>) -> Result<Option<EndedColumns>> {
         let (status, error) = outcome_numbers(end.outcome);
-        let values = params![id, status, error, end.at_us, end.report];
+        let sent = end.sent.as_ref();
+        let values = params![
+            id,
+            status,
+            error,
+            end.at_us,
+            end.report,
+            sent.map(|sent| sent.carrier),
+            sent.map(|sent| sent.at_us),
+            sent.and_then(|sent| sent.cost_micros),
+            // The same for SMS and Viber.
+            end.outcome.charged_parts(Channel::Sms, end.taken),
+        ];
         let Some(message) = self.end.query_row(values, Message::read).optional()? else {
             return Ok(None);
         };
@@ -138,6 +156,10 @@ impl<'db> Endings<'db> {
             cost_micros = message.price_of(charged);
             let refund = message.price_micros - cost_micros;
             billing::refund(self.db, message.account_id, refund, end.at_us)?;
+            if channel == Channel::Hlr {
+                let mut set_charged = self.db.prepare_cached(SET_CHARGED)?;
+                set_charged.execute([id, cost_micros])?;
+            }
         }
         self.tally
             .add(&message.ended(outcome, cost_micros, end.at_us));

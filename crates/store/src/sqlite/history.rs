@@ -146,16 +146,18 @@ fn bounds(db: &Connection, matching: &MatchColumns) -> Result<(i64, i64)> {
 }
 
 fn search(db: &Connection, search: Option<TimeSearch>) -> Result<Option<TimeSearch>> {
-    let Some(mut search) = search else {
-        return Ok(None);
-    };
+    search.map(|search| find_time(db, search)).transpose()
+}
+
+/// Completes a search for a time.
+pub(super) fn find_time(db: &Connection, mut search: TimeSearch) -> Result<TimeSearch> {
     let mut accepted = db.prepare_cached(PROBE)?;
     while let [probe] = search.probes(1)[..] {
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let found = accepted.query_row([probe], read).optional()?;
         search.narrow(probe, found);
     }
-    Ok(Some(search))
+    Ok(search)
 }
 
 struct Search<'db> {

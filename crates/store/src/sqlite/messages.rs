@@ -21,8 +21,7 @@ const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1"
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
-const SET_CANCELLED: &str =
-    "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1 RETURNING price_micros, parts";
+const SET_CANCELLED: &str = "UPDATE message SET state = ?2, final_us = ?3, charged_micros = 0 WHERE id = ?1 RETURNING price_micros, parts";
 const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
         (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";

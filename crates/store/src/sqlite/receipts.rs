@@ -10,6 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 
 use super::ending::{End, Endings, Progress};
 use crate::rows::dispatch::{InboxColumns, MAX_USES, MatchedColumns, NO_TAIL, TransitColumns};
+use crate::rows::records::Sent;
 use crate::rows::{micros, outcome_numbers};
 
 /// Stores a receipt for the newest matching part that waits for one under a reference: a part of the same recipient,
@@ -24,7 +25,7 @@ const REPORT: &str = "
         WHERE status IS NULL AND (tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL)))
         ORDER BY number DESC LIMIT 1
     )
-    RETURNING id, parts";
+    RETURNING id, parts, taken_us, cost_micros";
 const FIND_PART: &str = "
     SELECT 1 FROM (
         SELECT tail FROM transit WHERE carrier = ?1 AND reference = ?2 ORDER BY number DESC LIMIT ?5
@@ -78,22 +79,36 @@ impl Receipts<'_> {
         let others = others(receipt);
         let (carrier, tail) = (&receipt.of.carrier, tail(receipt));
         let (status, error) = outcome_numbers(receipt.outcome);
-        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let read = |row: &Row<'_>| {
+            let sent = Sent {
+                carrier,
+                at_us: row.get(2)?,
+                cost_micros: row.get(3)?,
+            };
+            Ok((row.get(0)?, row.get(1)?, sent))
+        };
         for (reference, is_own) in forms(receipt, &others) {
             let values = params![carrier, reference, tail, is_own, status, error, MAX_USES];
-            if let Some((id, parts)) = self.report.query_row(values, read).optional()? {
-                return self.report_part(receipt, id, parts);
+            if let Some((id, parts, sent)) = self.report.query_row(values, read).optional()? {
+                return self.report_part(receipt, id, parts, sent);
             }
         }
         self.store_or_repeat(receipt, &others)
     }
 
-    fn report_part(&mut self, receipt: &Receipt, id: i64, parts: i16) -> Result<MatchedColumns> {
+    fn report_part(
+        &mut self,
+        receipt: &Receipt,
+        id: i64,
+        parts: i16,
+        sent: Sent<'_>,
+    ) -> Result<MatchedColumns> {
         let end = End {
             outcome: receipt.outcome,
             taken: TakenParts::All,
             report: receipt.report.as_deref(),
             at_us: micros(receipt.at),
+            sent: Some(sent),
         };
         let progress = self.endings.report_part(id, parts, end)?;
         Ok(match progress {

@@ -1,16 +1,18 @@
 //! Settles attempts to send messages.
 
+use domain::Money;
 use domain::delivery::receipt_match::NumberTail;
 use domain::delivery::{SendResult, Settlement};
 use domain::ids::NodeId;
 use domain::message::outcome::TakenParts;
-use rusqlite::{CachedStatement, Connection, Result, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 
 use super::carrier_refs::{CarrierRefWriter, Part};
 use super::ending::{End, Endings, Progress};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{self, EndedColumns, Ending, Move, SettledColumns};
 use crate::rows::micros;
+use crate::rows::records::{Sent, SentColumns};
 
 const COUNT_UNKNOWN: &str = "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ?1";
 const MOVE: &str = "
@@ -26,6 +28,9 @@ const REMOVE_EXPIRED: &str =
 const FIND_EXPIRED_POOLED: &str = "
     SELECT owner, lane, due_us, id FROM queue WHERE owner < -1 AND owner <> ?3 AND expires_us <= ?1
     ORDER BY expires_us LIMIT ?2";
+/// The carrier that took a message.
+const FIND_SENT: &str =
+    "SELECT carrier, taken_us, cost_micros FROM transit WHERE id = ?1 ORDER BY number DESC LIMIT 1";
 const IS_UNKNOWN: &str =
     "SELECT coalesce((SELECT unknown_tries > 0 FROM message WHERE id = ?1), 0)";
 const REMOVE_POOLED: &str =
@@ -117,6 +122,11 @@ impl Sends<'_> {
                     taken: over.taken_parts(),
                     report: over.report,
                     at_us: micros(settlement.at),
+                    sent: over.carrier().map(|carrier| Sent {
+                        carrier,
+                        at_us: micros(settlement.at),
+                        cost_micros: settlement.cost.map(Money::micros),
+                    }),
                 };
                 let ended = self.endings.end(id, end)?;
                 // The message has ended, so early receipts change nothing.
@@ -148,11 +158,12 @@ impl Sends<'_> {
                 parts,
                 taken_us: micros(settlement.at),
                 tail: NumberTail::from_number(&settlement.to).as_i32(),
+                cost_micros: settlement.cost.map(Money::micros),
             };
             let Some(early) = self.carrier_refs.store(&part)? else {
                 continue;
             };
-            let progress = self.endings.report_part(id, parts, early.end()?)?;
+            let progress = self.endings.report_part(id, parts, early.end(&part)?)?;
             if let Progress::Ended(columns) = progress {
                 ended = Some(columns);
             }
@@ -193,6 +204,7 @@ pub(super) fn expire_pooled(
             taken,
             report: None,
             at_us: now_us,
+            sent: None,
         };
         ended.extend(endings.end(row[3], end)?);
     }
@@ -222,11 +234,16 @@ pub(super) fn expire(
     let mut ended = Vec::with_capacity(expired.len());
     for (due_us, id) in expired {
         db.prepare_cached(REMOVE_EXPIRED)?.execute([due_us, id])?;
+        let part = db
+            .prepare_cached(FIND_SENT)?
+            .query_row([id], |row| SentColumns::read(row))
+            .optional()?;
         let end = End {
             outcome: dispatch::expired(true),
             taken: TakenParts::All,
             report: None,
             at_us: now_us,
+            sent: part.as_ref().map(SentColumns::sent),
         };
         ended.extend(endings.end(id, end)?);
     }

@@ -1,5 +1,6 @@
 //! Every change is recorded in the audit log.
 
+mod subjects;
 mod use_cases;
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -133,6 +133,7 @@ async fn a_report_does_not_repeat_data_of_its_message(database: Database) {
     let callback = deliver(&store, node, 1).await;
     accept(&store, vec![lookup(2, node)]).await;
     let answered = SendResult::Answered {
+        carrier: Some("alpha".to_owned()),
         outcome: Outcome::Delivered,
         report: r#"{"id":"2","error":0}"#.to_owned(),
     };

@@ -98,7 +98,10 @@ pub(super) async fn undo_encryption(database: &Database) {
         DROP INDEX token_salted; DROP INDEX token_revoked; DROP INDEX oauth_grant_revoked; DROP INDEX oauth_grant_person;
         ALTER TABLE token DROP COLUMN successor_id; ALTER TABLE token DROP COLUMN successor_salt;
         ALTER TABLE oauth_grant DROP COLUMN person_id;
-        ALTER TABLE account DROP COLUMN admins_consent_only;
+        ALTER TABLE account DROP COLUMN admins_consent_only; ALTER TABLE account DROP COLUMN texts_for;
+        ALTER TABLE message DROP COLUMN carrier; ALTER TABLE message DROP COLUMN sent_us;
+        ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;
+        ALTER TABLE transit DROP COLUMN cost_micros;
         DROP TABLE membership; ALTER TABLE session DROP COLUMN chosen_account_id; DROP TABLE invitation;
         CREATE TABLE invitation (email TEXT PRIMARY KEY, hash BYTEA NOT NULL UNIQUE,
             person_id BIGINT REFERENCES person (id), role TEXT NOT NULL, account_id BIGINT REFERENCES account (id),

@@ -40,6 +40,7 @@ pub(crate) fn lookup(id: u64, node: domain::NodeId) -> Submission {
 
 fn answered(id: u64, subscriber: &Subscriber) -> SendResult {
     SendResult::Answered {
+        carrier: Some("alpha".to_owned()),
         outcome: subscriber.outcome(),
         report: subscriber.payload(message(id)),
     }

@@ -368,6 +368,7 @@ async fn credits_and_rules_are_stored(store: Arc<dyn Store>) {
         requests_per_second: 25,
         codes_per_day: 7,
         admins_consent_only: true,
+        texts_for: domain::billing::TextRoles::only(vec![domain::Role::Admin]),
     };
     let version = store.access_version().await.expect("answers");
     set_rules(&store, acme, rules.clone()).await;

@@ -103,6 +103,7 @@ pub(crate) fn first_result(id: u64, sent: SendResult) -> Settlement {
         to: submission.recipients[0].to,
         expires_at: submission.expires_at,
         sent,
+        cost: None,
         at: past(1),
     }
 }
@@ -116,6 +117,7 @@ pub(crate) fn result(queued: &QueuedMessage, sent: SendResult) -> Settlement {
         to: queued.to,
         expires_at: queued.expires_at,
         sent,
+        cost: None,
         at: past(1),
     }
 }

@@ -267,6 +267,7 @@ async fn lookups_are_counted_by_their_reported_outcome(database: Database) {
     };
     accept(&store, vec![lookup(1), lookup(2)]).await;
     let answered = SendResult::Answered {
+        carrier: Some("alpha".to_owned()),
         outcome: Outcome::Delivered,
         report: "{}".to_owned(),
     };

@@ -185,7 +185,7 @@ impl Dispatch {
                 metrics::counter!("switchboard_messages_pooled_total").increment(1);
             }
             let dispatch = self.clone();
-            stores.spawn(async move { dispatch.results.store(&held, sent, None).await });
+            stores.spawn(async move { dispatch.results.store(&held, sent, None, None).await });
             if stores.len() >= at_once {
                 stores.join_next().await;
             }

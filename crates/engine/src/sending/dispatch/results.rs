@@ -8,7 +8,7 @@ use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup::{self, Subscriber};
 use domain::message::outcome::Outcome;
 use domain::ports::{Settled, StoreError, WorkStore};
-use domain::{Channel, Clock, Code};
+use domain::{Channel, Clock, Code, Money};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
@@ -57,6 +57,7 @@ impl Results {
         held: &Held<QueuedMessage>,
         sent: SendResult,
         carrier: Option<&str>,
+        cost: Option<Money>,
     ) -> bool {
         let queued = &held.item;
         let settlement = Settlement {
@@ -66,6 +67,7 @@ impl Results {
             to: queued.to,
             expires_at: queued.expires_at,
             sent,
+            cost,
             at: self.clock.now(),
         };
         let settlement = Held {
@@ -131,7 +133,11 @@ pub(super) fn over(queued: &QueuedMessage, code: Code) -> SendResult {
         return SendResult::Over(Outcome::Failed(code));
     }
     let (outcome, report) = lookup::unanswered(queued.id, Outcome::Failed(code));
-    SendResult::Answered { outcome, report }
+    SendResult::Answered {
+        carrier: None,
+        outcome,
+        report,
+    }
 }
 
 /// The end of an expired message. If a carrier did not answer, it may have the message, so it counts as handed over.
@@ -143,8 +149,13 @@ pub(super) fn expired(queued: &QueuedMessage) -> SendResult {
 }
 
 /// The end of a lookup that was answered.
-pub(super) fn answered(queued: &QueuedMessage, subscriber: &Subscriber) -> SendResult {
+pub(super) fn answered(
+    queued: &QueuedMessage,
+    carrier: &str,
+    subscriber: &Subscriber,
+) -> SendResult {
     SendResult::Answered {
+        carrier: Some(carrier.to_owned()),
         outcome: subscriber.outcome(),
         report: subscriber.payload(queued.id),
     }

@@ -308,6 +308,10 @@ impl UseCases {
                 replayed.expect("the store answers");
                 self.secrets.push("secret/path".to_owned());
             }
+            Action::SubjectExport | Action::SubjectErase => {
+                self.perform_on_subject(action).await;
+                return (ANN, false);
+            }
             Action::GrantApprove => self.approve("ID of a request").await,
             Action::GrantRevoke => {
                 approve(&self.store, self.account, "granted").await;

@@ -1,0 +1,44 @@
+//! Forgetting texts, and finding and erasing what is stored about one number.
+
+use async_trait::async_trait;
+use jiff::SignedDuration;
+
+use super::StoreError;
+use crate::ids::MessageId;
+use crate::number::msisdn::Msisdn;
+
+/// A message to or from a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubjectMessage {
+    pub id: MessageId,
+    /// Whether it has ended and none of its callbacks waits.
+    pub is_over: bool,
+}
+
+/// Some messages to or from a number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectPage {
+    /// By ascending ID.
+    pub messages: Vec<SubjectMessage>,
+    /// The next page follows this ID. `None` if this was the last page.
+    pub next: Option<MessageId>,
+}
+
+#[async_trait]
+pub trait PrivacyStore: Send + Sync + 'static {
+    /// Messages and lookups whose recipient or originator is this number, with IDs after `after`. Reads a bounded number
+    /// of rows: a page may be empty and still have a next one.
+    async fn list_subject(
+        &self,
+        number: &Msisdn,
+        after: Option<MessageId>,
+    ) -> Result<SubjectPage, StoreError>;
+
+    /// Erases a number from messages that are over: the number itself, their texts, the results of lookups, the answers
+    /// of receivers, and URLs that contain the number. States, prices and counts stay. Returns how many messages were
+    /// erased.
+    async fn erase_subject(&self, number: &Msisdn, ids: &[MessageId]) -> Result<u64, StoreError>;
+
+    /// Deletes the texts of messages that ended `age` ago, at most `limit`. Returns whether there may be more.
+    async fn forget_texts(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError>;
+}
