@@ -5,12 +5,14 @@ mod audit;
 mod callbacks;
 mod carrier;
 mod catalogues;
+mod export;
 mod invite;
 mod key;
 mod node;
 mod numbers;
 mod sender;
 mod smsc;
+mod subject;
 mod token;
 mod transfer;
 
@@ -27,12 +29,16 @@ pub(crate) use catalogues::{
     ListFormat, PriceListSelector, RatesCommand, RatesExport, RatesImport, ReferenceCommand,
     ReferenceImport,
 };
+pub(crate) use export::{
+    ExportCommand, ExportMargin, ExportMessages, Period, ReportFormat, RowFormat,
+};
 pub(crate) use invite::{InviteArgs, InviteCommand};
 pub(crate) use key::KeyCommand;
 pub(crate) use node::NodeCommand;
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use sender::{Decision, SenderCommand};
 pub(crate) use smsc::{IdFormat, SmscArgs};
+pub(crate) use subject::{SubjectCommand, SubjectNumber};
 pub(crate) use token::{TokenArgs, TokenCommand};
 pub(crate) use transfer::{BackupArgs, MigrateArgs, RestoreArgs};
 
@@ -62,7 +68,7 @@ pub(crate) struct ConfigPaths {
 pub(crate) enum Command {
     /// Start the service
     Serve(ServeArgs),
-    /// Create, list, credit, limit, suspend and resume accounts; show their ledgers
+    /// Create, list, credit, limit, suspend and resume accounts; show their ledgers and statements
     #[command(subcommand)]
     Account(AccountCommand),
     /// Create, list and revoke API tokens
@@ -105,6 +111,12 @@ pub(crate) enum Command {
     },
     /// Show the audit log: who changed what, and from where
     Audit(AuditArgs),
+    /// Export messages, or what they earned
+    #[command(subcommand)]
+    Export(ExportCommand),
+    /// Export or erase everything that is stored about one phone number
+    #[command(subcommand)]
+    Subject(SubjectCommand),
     /// Move all data from one database to another, such as from SQLite to PostgreSQL
     Migrate(MigrateArgs),
     /// Write the database to a single file while the service runs

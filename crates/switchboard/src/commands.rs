@@ -7,6 +7,7 @@ mod callbacks;
 mod carrier;
 mod checked;
 mod connect;
+mod export;
 mod files;
 mod generate;
 mod health;
@@ -23,6 +24,7 @@ mod reference;
 mod sender;
 mod simulator;
 mod smsc;
+mod subject;
 mod token;
 
 use std::fmt::Display;
@@ -85,6 +87,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Smsc(args) => smsc::run(&config, args).await,
             Command::Audit(args) => audit::run(&config, args).await,
             Command::Listen { port } => listen::run(port).await,
+            Command::Export(command) => export::run(&config, command).await,
+            Command::Subject(command) => subject::run(&config, command).await,
             Command::Migrate(args) => migrate::run(&config, args).await,
             Command::Backup(args) => backup::run(&config, args).await,
             Command::Restore(args) => backup::restore(&config, args).await,

@@ -4,8 +4,9 @@ use clap::Subcommand;
 use domain::Money;
 use domain::billing::RuleChange;
 use domain::note::{NotANote, Note};
+use engine::reading::statement::Month;
 
-use super::Output;
+use super::{Output, ReportFormat};
 
 /// The help of the values that `account set` takes.
 const RULES: &str = "\
@@ -17,7 +18,8 @@ The rules to set:
   approved_senders_only=true  whether the account may use only its approved sender IDs
   requests_per_second=25      the most requests in a second on each node, or 0 for no limit
   codes_per_day=500           the most confirmation codes in a day
-  admins_consent_only=true    whether only admins may allow clients to act for the account";
+  admins_consent_only=true    whether only admins may allow clients to act for the account
+  texts_for=admin,member      the roles that see texts in the dashboard: operator, admin, member; or all, or none";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
@@ -73,6 +75,17 @@ pub(crate) enum AccountCommand {
     Check {
         #[command(flatten)]
         output: Output,
+    },
+    /// Print the statement of a month: balances, credits, charges, refunds, and messages by channel and network
+    Statement {
+        /// The account's name
+        name: String,
+        /// The month (UTC), such as 2026-11; the running month counts up to now
+        #[arg(long)]
+        month: Month,
+        /// The format
+        #[arg(long, value_enum, default_value_t = ReportFormat::Csv)]
+        format: ReportFormat,
     },
     /// Create a new secret for the signatures of an account's callbacks
     RotateSecret {

@@ -1,6 +1,7 @@
 //! `switchboard account …`
 
 mod ledger;
+mod statement;
 
 use anyhow::ensure;
 use domain::billing::{RuleChange, SpendingRules};
@@ -14,6 +15,14 @@ use crate::cli::{AccountCommand, Output};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Result<()> {
+    if let AccountCommand::Statement {
+        name,
+        month,
+        format,
+    } = command
+    {
+        return statement::show(config, &name, month, format).await;
+    }
     let accounts = accounts(config).await?;
     match command {
         AccountCommand::Create {
@@ -65,6 +74,7 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             overlap_hours,
             output,
         } => rotate_secret(&accounts, &name, overlap_hours, output).await?,
+        AccountCommand::Statement { .. } => unreachable!("answered above"),
         AccountCommand::Suspend { name } => {
             accounts
                 .set_suspended(&Actor::command_line(), &name, true)
@@ -181,6 +191,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["requestsPerSecond"] = json!(rules.requests_per_second);
     shown["codesPerDay"] = json!(rules.codes_per_day);
     shown["adminsConsentOnly"] = json!(rules.admins_consent_only);
+    shown["textsFor"] = json!(rules.texts_for.to_string());
 }
 
 fn print_table(accounts: &[AccountRecord]) {

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
+use domain::{Clock as _, Timestamp};
+use engine::clock::SystemClock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use store::transfer::Watch;
 
@@ -21,6 +23,44 @@ pub(super) fn bytes(total: Option<u64>, shown: bool) -> ProgressBar {
         None => "{spinner} {bytes}, {bytes_per_sec}",
     };
     styled(total, shown, template)
+}
+
+/// The progress through a period of time: a bar, or nothing if standard error is not a terminal.
+pub(super) struct TimeProgress {
+    bar: ProgressBar,
+    since: Timestamp,
+    rows: u64,
+}
+
+impl TimeProgress {
+    pub(super) fn new(since: Timestamp, until: Timestamp) -> Self {
+        let seconds = until.min(SystemClock.now()).as_second() - since.as_second();
+        let length = u64::try_from(seconds).unwrap_or_default();
+        let template = "{bar:30} {percent}% {msg}, {eta} to go";
+        Self {
+            bar: styled(Some(length), true, template),
+            since,
+            rows: 0,
+        }
+    }
+
+    /// Shows that everything up to a time is done.
+    pub(super) fn advance(&mut self, until: Option<Timestamp>, rows: u64) {
+        self.rows += rows;
+        if let Some(until) = until {
+            let seconds = until.as_second() - self.since.as_second();
+            self.bar
+                .set_position(u64::try_from(seconds).unwrap_or_default());
+        }
+        if self.rows > 0 {
+            self.bar.set_message(format!("{} messages", self.rows));
+        }
+    }
+
+    /// Removes the bar.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// The progress of a copy: a bar, or a line now and then if standard error is not a terminal.

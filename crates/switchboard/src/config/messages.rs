@@ -33,6 +33,7 @@ pub(crate) struct Simulator {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
     pub(crate) messages_days: u32,
+    pub(crate) texts_days: u32,
     pub(crate) ledger_days: u32,
 }
 
@@ -66,6 +67,7 @@ impl Default for Retention {
     fn default() -> Self {
         Self {
             messages_days: 90,
+            texts_days: 0,
             ledger_days: 0,
         }
     }

@@ -41,6 +41,9 @@ pub(super) fn engine_settings(
         keep_messages: Some(config.retention.messages_days)
             .filter(|days| *days > 0)
             .map(days),
+        keep_texts: Some(config.retention.texts_days)
+            .filter(|days| *days > 0)
+            .map(days),
         fold_ledger_after: Some(config.retention.ledger_days)
             .filter(|days| *days > 0)
             .map(days),

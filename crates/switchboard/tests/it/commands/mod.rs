@@ -4,6 +4,7 @@
 //! folder.
 
 mod account;
+mod export;
 mod numbers;
 mod rates;
 mod reference;

@@ -72,6 +72,13 @@ const PAGES: &[(&str, Viewer, &str)] = &[
     ("sender-number", Member, "/dashboard/senders/number"),
     ("numbers", Member, "/dashboard/numbers"),
     ("rates", Member, "/dashboard/rates"),
+    ("statement", Member, "/dashboard/statement"),
+    (
+        "operator-statement",
+        Operator,
+        "/dashboard/operator/accounts/1/statement",
+    ),
+    ("operator-margin", Operator, "/dashboard/operator/margin"),
     ("lookups", Member, "/dashboard/lookups"),
     (
         "lookup-price",

@@ -232,6 +232,7 @@ impl Fixture {
             park_callbacks_after: None,
             callback_tries: 64,
             keep_messages: None,
+            keep_texts: None,
             fold_ledger_after: None,
             pin_from: domain::Originator::parse("Acme").expect("a name"),
             grants: GrantSettings {

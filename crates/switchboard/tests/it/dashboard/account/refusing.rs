@@ -16,7 +16,7 @@ on_both_backends!(
 );
 
 /// The forms that change something or show a secret.
-const FORMS: [&str; 14] = [
+const FORMS: [&str; 15] = [
     "/dashboard/senders/name",
     "/dashboard/senders/number",
     "/dashboard/senders/1/confirm",
@@ -26,6 +26,7 @@ const FORMS: [&str; 14] = [
     "/dashboard/settings/api/new",
     "/dashboard/settings/api/tokens/1",
     "/dashboard/settings/api/consent",
+    "/dashboard/settings/api/texts",
     "/dashboard/settings/api/secret",
     "/dashboard/settings/api/secret/rotate",
     "/dashboard/scheduled/1",
@@ -74,6 +75,7 @@ fn a_member_is_refused_the_settings_of_the_api() {
     for path in [
         "/dashboard/settings/api/new",
         "/dashboard/settings/api/consent",
+        "/dashboard/settings/api/texts",
         "/dashboard/settings/api/secret",
         "/dashboard/settings/api/secret/rotate",
         &delete,

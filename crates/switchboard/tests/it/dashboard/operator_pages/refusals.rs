@@ -11,6 +11,9 @@ use crate::rest::service::Service;
 const PAGES: &[&str] = &[
     "/dashboard/operator/accounts",
     "/dashboard/operator/accounts/1",
+    "/dashboard/operator/accounts/1/statement",
+    "/dashboard/operator/accounts/1/statement.csv",
+    "/dashboard/operator/margin",
     "/dashboard/operator/senders",
     "/dashboard/operator/carriers",
     "/dashboard/operator/carriers/live",
