@@ -3,6 +3,7 @@
 pub(crate) mod assets;
 pub(crate) mod browser;
 pub(crate) mod chart;
+pub(crate) mod downloads;
 pub(crate) mod failure;
 pub(crate) mod form;
 pub(crate) mod form_input;

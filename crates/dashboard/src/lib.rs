@@ -23,6 +23,7 @@ pub use kit::browser::session_cookie_name;
 pub use pages::oauth_refused::oauth_refused;
 
 use kit::browser::Browser;
+use kit::downloads::Downloads;
 use kit::failure::Failure;
 use kit::live::Streams;
 use kit::return_path::ReturnPath;
@@ -56,6 +57,7 @@ pub struct Dashboard {
     settings: DashboardSettings,
     corrections: BlockingWork,
     streams: Streams,
+    downloads: Downloads,
 }
 
 impl Dashboard {
@@ -70,6 +72,7 @@ impl Dashboard {
             settings,
             corrections: BlockingWork::default(),
             streams: Streams::new(stop),
+            downloads: Downloads::new(),
         })
     }
 

@@ -21,6 +21,7 @@ mod security;
 mod send;
 mod senders;
 mod sign_in;
+mod statement;
 mod tokens;
 
 use std::sync::Arc;
@@ -67,6 +68,7 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(scheduled::routes())
         .merge(callbacks::routes())
         .merge(messages::routes())
+        .merge(statement::routes())
         .merge(overview::routes())
         .merge(send::routes())
         .merge(security::routes())

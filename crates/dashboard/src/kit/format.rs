@@ -4,7 +4,7 @@ use std::fmt;
 
 use domain::message::MessageState;
 use domain::ports::Counted;
-use domain::{Money, Timestamp};
+use domain::{Money, Msisdn, Timestamp};
 
 /// A time: written in UTC; the script converts it to the browser's time zone.
 #[derive(Debug, Clone)]
@@ -23,6 +23,14 @@ impl From<Timestamp> for Moment {
         }
     }
 }
+
+/// A recipient.
+pub(crate) fn number(number: Option<Msisdn>) -> String {
+    number.map_or_else(|| "(erased)".to_owned(), |number| number.to_string())
+}
+
+/// Shown instead of texts that the account hides from the person's role.
+pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// A count with separators between thousands.
 pub(crate) fn count(number: u64) -> String {

@@ -12,7 +12,7 @@ impl<'a> Locations<'a> {
     }
 
     /// Country and network, as far as they are known: `Latvia, Tele2`.
-    pub(crate) fn words(&self, to: &Msisdn, network: Option<Network>) -> String {
+    pub(crate) fn words(&self, to: Option<&Msisdn>, network: Option<Network>) -> String {
         let country = self.country(to, network);
         match (country, network.and_then(|network| self.operator(network))) {
             (Some(country), Some(operator)) => format!("{country}, {operator}"),
@@ -23,10 +23,10 @@ impl<'a> Locations<'a> {
     }
 
     /// Short enough for a table: `LV, Tele2`.
-    pub(crate) fn short(&self, to: &Msisdn, network: Option<Network>) -> String {
+    pub(crate) fn short(&self, to: Option<&Msisdn>, network: Option<Network>) -> String {
         let entry = network.and_then(|network| self.0.reference.find_network(network).next());
         let country = entry.and_then(|entry| entry.country);
-        let country = country.or_else(|| self.0.reference.locate(to).country);
+        let country = country.or_else(|| self.0.reference.locate(to?).country);
         match (country, entry) {
             (Some(country), Some(entry)) => format!("{country}, {}", entry.name),
             (Some(country), None) => country.to_string(),
@@ -35,8 +35,8 @@ impl<'a> Locations<'a> {
         }
     }
 
-    fn country(&self, to: &Msisdn, network: Option<Network>) -> Option<&'static str> {
-        let located = || self.0.reference.locate(to).country;
+    fn country(&self, to: Option<&Msisdn>, network: Option<Network>) -> Option<&'static str> {
+        let located = || self.0.reference.locate(to?).country;
         let country = network.and_then(|network| self.country_of(network));
         country.or_else(|| located().map(domain::Country::name))
     }

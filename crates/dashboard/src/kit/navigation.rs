@@ -13,7 +13,7 @@ pub(crate) struct Section {
     pub(crate) links: Vec<NavLink>,
 }
 
-const ACCOUNT: [(&str, &str); 10] = [
+const ACCOUNT: [(&str, &str); 11] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
     ("Messages", "/dashboard/messages"),
@@ -23,6 +23,7 @@ const ACCOUNT: [(&str, &str); 10] = [
     ("Lookups", "/dashboard/lookups"),
     ("Numbers", "/dashboard/numbers"),
     ("Rates", "/dashboard/rates"),
+    ("Statement", "/dashboard/statement"),
     ("Connect", "/dashboard/connect"),
 ];
 const SECURITY: (&str, &str) = ("Security", "/dashboard/settings/security");
@@ -34,13 +35,14 @@ const SETTINGS: [(&str, &str); 5] = [
     ACCOUNTS,
     ("Changes", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 11] = [
+const OPERATOR: [(&str, &str); 12] = [
     ("Accounts", "/dashboard/operator/accounts"),
     ("People", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Carriers", "/dashboard/operator/carriers"),
     ("Routes", "/dashboard/operator/routes"),
     ("Prices", "/dashboard/operator/prices"),
+    ("Margin", "/dashboard/operator/margin"),
     ("Reference data", "/dashboard/operator/reference"),
     ("Queues", "/dashboard/operator/queues"),
     ("Callback hosts", "/dashboard/operator/hosts"),
@@ -119,23 +121,23 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 10), ("Settings", 2)],
+                vec![("Account", 11), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 10), ("Settings", 5)],
+                vec![("Account", 11), ("Settings", 5)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 10), ("Settings", 5), ("Operator", 11)],
+                vec![("Account", 11), ("Settings", 5), ("Operator", 12)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 11)],
+                vec![("Settings", 2), ("Operator", 12)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 10), ("Settings", 3), ("Operator", 11)],
+                vec![("Account", 11), ("Settings", 3), ("Operator", 12)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

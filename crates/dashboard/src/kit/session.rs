@@ -94,6 +94,11 @@ impl Member {
         self.session.frame().with_account(&self.account.name)
     }
 
+    /// Whether the account shows texts to people of this role.
+    pub(crate) fn sees_texts(&self) -> bool {
+        self.account.rules.texts_for.includes(self.signed_in.role())
+    }
+
     pub(crate) fn access(&self) -> Access {
         Accounts::access_of(&self.account, &self.session.name())
     }

@@ -21,7 +21,7 @@ use crate::Dashboard;
 use crate::kit::browser::random_key;
 use crate::kit::failure::Failure;
 use crate::kit::form_input::FormInput;
-use crate::kit::format::{Moment, money};
+use crate::kit::format::{Moment, money, number};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
@@ -86,7 +86,7 @@ impl LookupRow {
         };
         Self {
             id: lookup.id.get(),
-            number: lookup.to.to_string(),
+            number: number(lookup.to),
             is_pending: outcome.is_none(),
             is_reached: outcome.is_some_and(|outcome| outcome.code() == domain::Code::FINE),
             words: outcome

@@ -1,6 +1,7 @@
 //! The list of messages, with filters.
 
 pub(super) mod detail;
+mod download;
 mod filter;
 mod timeline;
 
@@ -19,12 +20,13 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, StateLabel, count, money, shorten};
+use crate::kit::format::{HIDDEN, Moment, StateLabel, count, money, number, shorten};
 use crate::kit::live::{self, Fragment};
 use crate::kit::location::Locations;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
+use download::Days;
 use filter::Filters;
 
 const PAGE_SIZE: u32 = 50;
@@ -38,6 +40,7 @@ struct MessagesPage {
     query: Query,
     filters: Filters,
     list: MessageList,
+    download: Days,
     /// The address of live updates; only the first page has them.
     live: Option<String>,
 }
@@ -75,6 +78,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
     Router::new()
         .route(HERE, get(show))
         .route("/dashboard/messages/live", get(follow))
+        .route("/dashboard/messages/download", get(download::download))
         .merge(detail::routes())
 }
 
@@ -109,7 +113,10 @@ async fn show(
     let page = MessagesPage {
         frame,
         live: is_first.then(|| query.clone().at("/dashboard/messages/live").address()),
-        list: dashboard.list(member.account.id, &filters, &query).await?,
+        list: dashboard
+            .list(Reader::new(&member), &filters, &query)
+            .await?,
+        download: Days::of_month(dashboard.engine.now()),
         query,
         filters,
     };
@@ -119,24 +126,40 @@ async fn show(
 /// Live updates of the first page.
 async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member, query: Query) -> Response {
     let query = query.at(HERE).without("before");
-    let account = member.account.id;
+    let reader = Reader::new(&member);
     let filters = Arc::new(Filters::read(&query));
     let query = Arc::new(query);
     let own = dashboard.clone();
     live::stream(&dashboard, &member, move || {
         let (dashboard, filters, query) = (own.clone(), filters.clone(), query.clone());
         async move {
-            let list = dashboard.list(account, &filters, &query).await?;
+            let list = dashboard.list(reader, &filters, &query).await?;
             Ok(Fragment::render(&ListPart { list }))
         }
     })
     .await
 }
 
+/// Who reads the list.
+#[derive(Clone, Copy)]
+struct Reader {
+    account: AccountId,
+    sees_texts: bool,
+}
+
+impl Reader {
+    fn new(member: &Member) -> Self {
+        Self {
+            account: member.account.id,
+            sees_texts: member.sees_texts(),
+        }
+    }
+}
+
 impl Dashboard {
     async fn list(
         &self,
-        account: AccountId,
+        reader: Reader,
         filters: &Filters,
         query: &Query,
     ) -> Result<MessageList, Failure> {
@@ -157,14 +180,15 @@ impl Dashboard {
             before,
             limit: PAGE_SIZE,
         };
-        let filter = filters.for_account(account);
+        let filter = filters.for_account(reader.account);
         let found = self.engine.history.search_messages(&filter, cursor).await?;
-        Ok(self.message_list(found, is_filtered, query))
+        Ok(self.message_list(found, reader, is_filtered, query))
     }
 
     fn message_list(
         &self,
         found: Page<MessageSummary, MessageId>,
+        reader: Reader,
         is_filtered: bool,
         query: &Query,
     ) -> MessageList {
@@ -181,19 +205,29 @@ impl Dashboard {
             is_filtered,
             rows: rows
                 .into_iter()
-                .map(|row| self.row(row, &locations))
+                .map(|row| self.row(row, reader, &locations))
                 .collect(),
         }
     }
 
-    fn row(&self, message: MessageSummary, locations: &Locations<'_>) -> MessageRow {
+    fn row(
+        &self,
+        message: MessageSummary,
+        reader: Reader,
+        locations: &Locations<'_>,
+    ) -> MessageRow {
+        let text = if reader.sees_texts {
+            shorten(&message.text, TEXT_CHARS)
+        } else {
+            HIDDEN.to_owned()
+        };
         MessageRow {
             id: message.id.to_string(),
             at: message.accepted_at.into(),
-            to: message.to.to_string(),
-            location: locations.short(&message.to, message.network),
+            to: number(message.to),
+            location: locations.short(message.to.as_ref(), message.network),
             from: message.from.unwrap_or_default(),
-            text: shorten(&message.text, TEXT_CHARS),
+            text,
             channel: message.channel,
             state: message.state.into(),
             parts: message.parts,

@@ -4,6 +4,7 @@ mod account;
 mod accounts;
 mod carriers;
 mod hosts;
+mod margin;
 mod message;
 mod nodes;
 mod prices;
@@ -19,6 +20,8 @@ use axum::routing::{get, post};
 
 use crate::Dashboard;
 use crate::kit::form::Form;
+
+pub(super) use account::find as find_account;
 
 const PAGE_SIZE: u32 = 50;
 
@@ -51,6 +54,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/operator/messages/{id}", get(message::show))
         .route("/dashboard/operator/hosts", get(hosts::show))
         .route("/dashboard/operator/hosts/replay", post(hosts::replay))
+        .route("/dashboard/operator/margin", get(margin::show))
         .route("/dashboard/operator/nodes", get(nodes::show))
         .route("/dashboard/operator/queues", get(queues::show))
         .route("/dashboard/operator/reference", get(reference::show))

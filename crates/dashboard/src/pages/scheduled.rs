@@ -14,7 +14,7 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, money, shorten};
+use crate::kit::format::{HIDDEN, Moment, money, number, shorten};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
@@ -45,14 +45,15 @@ struct ScheduledRow {
     text: String,
 }
 
-impl From<&ScheduledRecord> for ScheduledRow {
-    fn from(message: &ScheduledRecord) -> Self {
+impl ScheduledRow {
+    fn new(message: &ScheduledRecord, sees_texts: bool) -> Self {
+        let text = if sees_texts { &message.text } else { HIDDEN };
         Self {
             id: message.id.get(),
             at: message.at.into(),
             from: message.from.clone(),
             to: message.to.to_string(),
-            text: shorten(&message.text, TEXT_CHARS),
+            text: shorten(text, TEXT_CHARS),
         }
     }
 }
@@ -79,7 +80,10 @@ async fn list(
     let last = found.last().filter(|_| has_more).map(key);
     let page = ScheduledPage {
         frame,
-        rows: found.iter().map(ScheduledRow::from).collect(),
+        rows: found
+            .iter()
+            .map(|message| ScheduledRow::new(message, member.sees_texts()))
+            .collect(),
         later: last.map(|key| query.address_with("after", Some(&key))),
         is_first: after.is_none(),
     };
@@ -124,8 +128,12 @@ async fn ask(
         id: message.id.get(),
         at: at.into(),
         from: message.from.unwrap_or_default(),
-        to: message.to.to_string(),
-        text: message.text,
+        to: number(message.to),
+        text: if member.sees_texts() {
+            message.text
+        } else {
+            HIDDEN.to_owned()
+        },
         price: money(message.price, &dashboard.settings.currency),
     };
     Ok(show_page(StatusCode::OK, &page))

@@ -12,8 +12,9 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use domain::billing::TextRoles;
 use domain::ports::TokenRecord;
-use domain::{Timestamp, TokenId};
+use domain::{Role, Timestamp, TokenId};
 use engine::identity::accounts::{AccountError, SECRET_OVERLAP};
 use http::StatusCode;
 use ipnet::IpNet;
@@ -59,6 +60,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             "/dashboard/settings/api/consent",
             post(clients::set_consent),
         )
+        .route("/dashboard/settings/api/texts", post(clients::set_texts))
         .route("/dashboard/settings/api/secret", post(show_secret))
         .route(ROTATE, get(ask_rotate).post(rotate_secret))
 }
@@ -70,6 +72,8 @@ struct TokensPage {
     tokens: Vec<TokenRow>,
     clients: Vec<ClientRow>,
     admins_consent_only: bool,
+    /// Name, words, and whether texts are shown to it.
+    text_roles: Vec<(&'static str, &'static str, bool)>,
     secret: Option<String>,
     verify: &'static str,
 }
@@ -135,6 +139,9 @@ async fn show(
         Some("admins") => admin.frame().with_success(
             "From now on only admins can connect AI clients. Connected clients stay connected.",
         ),
+        Some("texts") => admin
+            .frame()
+            .with_success("Saved. Open pages show it when they are loaded again."),
         Some("everybody") => admin
             .frame()
             .with_success("From now on members can connect AI clients, too."),
@@ -158,6 +165,7 @@ async fn page(
         frame,
         clients: clients.into_iter().map(ClientRow::from).collect(),
         admins_consent_only: admin.account.rules.admins_consent_only,
+        text_roles: text_roles(&admin.account.rules.texts_for),
         tokens: tokens
             .into_iter()
             .rev()
@@ -167,6 +175,16 @@ async fn page(
         verify: VERIFY,
     };
     Ok(show_page(StatusCode::OK, &page))
+}
+
+fn text_roles(shown: &TextRoles) -> Vec<(&'static str, &'static str, bool)> {
+    let words = |role: Role| match role {
+        Role::Operator => "Operators of the service",
+        Role::Admin => "Admins",
+        Role::Member => "Members",
+    };
+    let row = |role: Role| (role.name(), words(role), shown.includes(role));
+    Role::ALL.into_iter().map(row).collect()
 }
 
 /// Shows the secret that signs callbacks.

@@ -11,7 +11,7 @@ use domain::message::code_text;
 use domain::message::outcome::Outcome;
 use domain::message::text::Coding;
 use domain::message::{MessageState, TestMode};
-use domain::ports::{CallbackState, MessageDetail};
+use domain::ports::{CallbackState, MessageDetail, MessageSummary};
 use domain::{Channel, MessageId};
 use http::StatusCode;
 use url::form_urlencoded;
@@ -19,7 +19,7 @@ use url::form_urlencoded;
 use super::timeline::{self, Event};
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, StateLabel, money};
+use crate::kit::format::{HIDDEN, Moment, StateLabel, money, number};
 use crate::kit::live::{self, Fragment};
 use crate::kit::location::Locations;
 use crate::kit::page::{Frame, show as show_page};
@@ -69,6 +69,14 @@ pub(crate) struct MessageView {
 }
 
 impl MessageView {
+    fn without_text(mut self) -> Self {
+        self.text = HIDDEN.to_owned();
+        self.again = None;
+        self.image = None;
+        self.button = None;
+        self
+    }
+
     /// Without links to other pages of the account, which operators may not see.
     pub(crate) fn without_links(mut self) -> Self {
         self.again = None;
@@ -96,7 +104,7 @@ async fn show(
         frame: member.frame(),
         id: detail.summary.id,
         is_over: is_over(&detail),
-        message: dashboard.message_view(detail),
+        message: dashboard.message_view(detail, member.sees_texts()),
     };
     Ok(show_page(StatusCode::OK, &page))
 }
@@ -109,6 +117,7 @@ async fn follow(
 ) -> Result<Response, Failure> {
     let detail = dashboard.find_detail(&member, &id).await?;
     let (account, id) = (member.account.id, detail.summary.id);
+    let sees_texts = member.sees_texts();
     let own = dashboard.clone();
     Ok(live::stream(&dashboard, &member, move || {
         let dashboard = own.clone();
@@ -122,7 +131,7 @@ async fn follow(
                 return Err(Failure::Form);
             };
             let is_over = is_over(&detail);
-            let message = dashboard.message_view(detail);
+            let message = dashboard.message_view(detail, sees_texts);
             Ok(Fragment::render(&DetailPart { message }).last(is_over))
         }
     })
@@ -141,7 +150,16 @@ impl Dashboard {
         detail.ok_or_else(not_found)
     }
 
-    pub(crate) fn message_view(&self, detail: MessageDetail) -> MessageView {
+    pub(crate) fn message_view(&self, detail: MessageDetail, sees_texts: bool) -> MessageView {
+        let view = self.whole_view(detail);
+        if sees_texts {
+            view
+        } else {
+            view.without_text()
+        }
+    }
+
+    fn whole_view(&self, detail: MessageDetail) -> MessageView {
         let catalogues = self.engine.catalogues.live();
         let summary = &detail.summary;
         let interactive = detail.interactive.as_ref();
@@ -150,8 +168,8 @@ impl Dashboard {
         MessageView {
             state: summary.state.into(),
             channel: summary.channel,
-            to: summary.to.to_string(),
-            location: Locations::new(&catalogues).words(&summary.to, summary.network),
+            to: number(summary.to),
+            location: Locations::new(&catalogues).words(summary.to.as_ref(), summary.network),
             network: summary.network.map(|network| network.to_string()),
             size: size(&detail),
             price: money(summary.price, &self.settings.currency),
@@ -170,8 +188,8 @@ impl Dashboard {
             is_scheduled: matches!(summary.state, MessageState::Scheduled { .. }),
             again: again(&detail),
             events: timeline::events(&detail, &self.settings.currency),
-            from: detail.summary.from,
-            text: detail.summary.text,
+            from: detail.summary.from.clone(),
+            text: shown_text(detail.summary),
             dlr_url: detail.dlr_url,
         }
     }
@@ -196,12 +214,23 @@ fn is_over(detail: &MessageDetail) -> bool {
             .all(|(callback, _)| is_told(callback.state))
 }
 
+/// A text that is gone was forgotten or erased: an SMS always has one.
+fn shown_text(summary: MessageSummary) -> String {
+    if summary.channel == Channel::Sms && summary.text.is_empty() {
+        return "(deleted)".to_owned();
+    }
+    summary.text
+}
+
 fn size(detail: &MessageDetail) -> String {
     let parts = match detail.shape.parts {
         1 => "1 part".to_owned(),
         parts => format!("{parts} parts"),
     };
     let characters = detail.summary.text.chars().count();
+    if detail.summary.channel == Channel::Sms && characters == 0 {
+        return parts;
+    }
     let coding = match (detail.summary.channel, detail.shape.coding) {
         (Channel::Sms, Coding::Gsm7) => "GSM-7",
         (Channel::Sms, Coding::Binary) => "8-bit",
@@ -220,11 +249,12 @@ fn pretty_json(json: &str) -> String {
 fn again(detail: &MessageDetail) -> Option<String> {
     let summary = &detail.summary;
     let fits = summary.channel == Channel::Sms && summary.text.len() <= MAX_CARRIED_BYTES;
-    let is_readable = summary.text != code_text::SHOWN;
-    (fits && is_readable).then(|| {
+    let is_readable = summary.text != code_text::SHOWN && !summary.text.is_empty();
+    let to = summary.to.filter(|_| fits && is_readable)?;
+    Some({
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("from", summary.from.as_deref().unwrap_or_default());
-        query.append_pair("to", &summary.to.to_string());
+        query.append_pair("to", &to.to_string());
         query.append_pair("message", &summary.text);
         format!("/dashboard/send?{}", query.finish())
     })

@@ -232,7 +232,7 @@ pub(super) async fn set_state(
     Ok(Redirect::to(&address(account.id, Some(done))).into_response())
 }
 
-async fn find(
+pub(in crate::pages) async fn find(
     dashboard: &Dashboard,
     operator: &Operator,
     id: &str,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use domain::{Channel, MessageId};
+use domain::{Channel, MessageId, Role};
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -38,13 +38,15 @@ pub(super) async fn show(
         .await?;
     let detail = detail.ok_or_else(not_found)?;
     let account = detail.summary.account;
-    let mut names = dashboard.engine.accounts.names([account]).await?;
+    let record = dashboard.engine.accounts.find_by_id(account).await?;
+    let rules = record.as_ref().map(|record| &record.rules);
+    let sees_texts = rules.is_none_or(|rules| rules.texts_for.includes(Role::Operator));
     let page = MessagePage {
         frame: operator.frame(),
         id,
         account: account.get(),
-        account_name: names.remove(&account).unwrap_or_default(),
-        message: dashboard.message_view(detail).without_links(),
+        account_name: record.map(|record| record.name).unwrap_or_default(),
+        message: dashboard.message_view(detail, sees_texts).without_links(),
     };
     Ok(show_page(StatusCode::OK, &page))
 }

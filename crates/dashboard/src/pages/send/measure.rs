@@ -91,7 +91,7 @@ impl Dashboard {
         let locations = Locations::new(&catalogues);
         let row = |cost: &Cost| RecipientRow {
             to: cost.to.to_string(),
-            location: locations.short(&cost.to, cost.network),
+            location: locations.short(Some(&cost.to), cost.network),
             price: money(cost.total, currency),
         };
         let left = member.account.balance.minus(total);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use domain::GrantId;
-use domain::billing::RuleChange;
+use domain::billing::{RuleChange, TextRoles};
 use domain::ports::GrantRecord;
+use domain::{GrantId, Role};
 use engine::identity::accounts::AccountError;
 use http::StatusCode;
 
@@ -89,25 +89,41 @@ pub(super) async fn disconnect(
     Ok(Redirect::to(&address).into_response())
 }
 
+/// Sets which roles see texts.
+pub(super) async fn set_texts(
+    State(dashboard): State<Arc<Dashboard>>,
+    admin: Admin,
+    Posted(form): Posted,
+) -> Result<Response, Failure> {
+    let is_chosen = |role: &Role| form.get(&format!("texts_{role}")).is_some();
+    let chosen: Vec<Role> = Role::ALL.into_iter().filter(is_chosen).collect();
+    let change = RuleChange::TextsFor(TextRoles::only(chosen));
+    set_rule(&dashboard, &admin, change).await?;
+    let address = format!("{}?said=texts", super::HERE);
+    Ok(Redirect::to(&address).into_response())
+}
+
 pub(super) async fn set_consent(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let only = form.get("admins_consent_only").is_some();
-    let accounts = &dashboard.engine.accounts;
-    let change = RuleChange::AdminsConsentOnly(only);
-    let set = accounts
-        .set_rules(&admin.by(), &admin.account.name, |rules| {
-            change.clone().apply(rules);
-        })
-        .await;
-    match set {
-        Ok(_) => {}
-        Err(AccountError::Store(error)) => return Err(error.into()),
-        Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
-    }
+    set_rule(&dashboard, &admin, RuleChange::AdminsConsentOnly(only)).await?;
     let said = if only { "admins" } else { "everybody" };
     let address = format!("{}?said={said}", super::HERE);
     Ok(Redirect::to(&address).into_response())
+}
+
+async fn set_rule(dashboard: &Dashboard, admin: &Admin, change: RuleChange) -> Result<(), Failure> {
+    let accounts = &dashboard.engine.accounts;
+    let by = admin.by();
+    let set = accounts.set_rules(&by, &admin.account.name, |rules| {
+        change.clone().apply(rules);
+    });
+    match set.await {
+        Ok(_) => Ok(()),
+        Err(AccountError::Store(error)) => Err(error.into()),
+        Err(_) => Err(Failure::NotFound(Box::new(admin.frame()))),
+    }
 }
