@@ -1,5 +1,6 @@
 //! What the pages share.
 
+pub(crate) mod alerts;
 pub(crate) mod assets;
 pub(crate) mod browser;
 pub(crate) mod chart;

@@ -8,6 +8,7 @@ mod consent;
 mod join;
 mod lookups;
 mod messages;
+mod notifications;
 mod numbers;
 pub(crate) mod oauth_refused;
 mod operator;
@@ -75,4 +76,5 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(people::routes())
         .merge(accounts::routes())
         .merge(audit::routes())
+        .merge(notifications::routes())
 }

@@ -49,6 +49,8 @@ pub struct SpendingRules {
     pub admins_consent_only: bool,
     /// Who sees texts in the dashboard.
     pub texts_for: TextRoles,
+    /// Below this balance the account and the operators are notified.
+    pub low_balance: Option<Money>,
 }
 
 impl Default for SpendingRules {
@@ -63,13 +65,14 @@ impl Default for SpendingRules {
             codes_per_day: ACCOUNT_DAY,
             admins_consent_only: false,
             texts_for: TextRoles::default(),
+            low_balance: None,
         }
     }
 }
 
 impl SpendingRules {
     /// Each rule with its key and its value, as `account set` takes them.
-    pub fn in_words(&self) -> [(&'static str, String); 9] {
+    pub fn in_words(&self) -> [(&'static str, String); 10] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
         let countries = if codes.is_empty() {
@@ -94,6 +97,10 @@ impl SpendingRules {
             ("codes_per_day", self.codes_per_day.to_string()),
             ("admins_consent_only", self.admins_consent_only.to_string()),
             ("texts_for", self.texts_for.to_string()),
+            (
+                "low_balance",
+                self.low_balance.map_or_else(off, |low| low.to_string()),
+            ),
         ]
     }
 

@@ -7,6 +7,7 @@
 //! random bytes are arguments, so every rule can be tested by a table.
 
 pub mod access;
+pub mod alert;
 pub mod billing;
 pub mod callback_url;
 pub mod clock;

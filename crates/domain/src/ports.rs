@@ -5,6 +5,7 @@
 use std::error::Error;
 
 mod access;
+mod alerts;
 mod attempts;
 mod audit;
 mod billing;
@@ -29,6 +30,7 @@ mod sessions;
 mod traffic;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
+pub use alerts::{AlertStore, FailingReceiver, NewNotification, Notification, NotifySetting};
 pub use attempts::{AttemptKey, AttemptStore};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
@@ -66,8 +68,9 @@ pub use operations::{
 };
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
-    ForbiddenUrl, Health, HomeNetwork, ImageGuard, Machine, MachineState, NumberLocator,
-    ReceiptError, ReceiptSink, ReportResult, UnusableDocument, UnusableImage, UrlGuard,
+    ForbiddenUrl, Health, HomeNetwork, ImageGuard, Machine, MachineState, Mail, Mailer,
+    NotificationSender, NumberLocator, ReceiptError, ReceiptSink, ReportResult, SignedPost,
+    UnusableDocument, UnusableImage, UrlGuard,
 };
 pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
@@ -156,6 +159,7 @@ pub trait Store:
     + TrafficStore
     + OperationsStore
     + MonitoringStore
+    + AlertStore
 {
 }
 
@@ -173,5 +177,6 @@ impl<T> Store for T where
         + TrafficStore
         + OperationsStore
         + MonitoringStore
+        + AlertStore
 {
 }

@@ -13,6 +13,7 @@
 //! | [`subject`] | what is stored about one number: exporting and erasing it |
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
 //! | [`Invalid`] | a field of a request that breaks a rule |
+//! | [`alerts`] | what is wrong at present, and the notifications about it |
 //! | [`audit`] | the audit log, which most use cases write |
 //! | [`clock`] | the machine's clock, which `serve` and the commands pass to everything else |
 //! | [`batcher`] | many writes in one transaction |
@@ -20,6 +21,7 @@
 //! HTTP and SQL do not belong here: `web` calls these use cases, and they reach the databases and the network through
 //! the port traits of `domain`.
 
+pub mod alerts;
 pub mod audit;
 pub mod batcher;
 pub mod callbacks;
@@ -44,8 +46,8 @@ mod worker;
 use std::sync::Arc;
 
 use domain::ports::{
-    CallbackSender, ClientDocuments, ImageGuard, Machine, NodeInfo, ReceiptSink, Store, StoreError,
-    UrlGuard,
+    CallbackSender, ClientDocuments, ImageGuard, Machine, Mailer, NodeInfo, NotificationSender,
+    ReceiptSink, Store, StoreError, UrlGuard,
 };
 use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
@@ -54,6 +56,8 @@ use identity::hasher::Hasher;
 use sending::submit::Approvals;
 use worker::Worker;
 
+pub use alerts::Alerts;
+pub use alerts::targets::{Address, NotifyTarget};
 pub use audit::{Actor, Audit};
 pub use callbacks::history::CallbackHistory;
 pub use callbacks::{Callbacks, MOST_TRIES, PausedReceiver};
@@ -101,13 +105,15 @@ pub struct Settings {
     pub fold_ledger_after: Option<SignedDuration>,
     /// Whether accounts have metrics of their own.
     pub metrics_by_account: bool,
+    /// Where notifications go.
+    pub notify: Vec<NotifyTarget>,
     /// The originator of the PINs that confirm numbers.
     pub pin_from: Originator,
     /// Issuer, resource and lifetimes of OAuth grants.
     pub grants: GrantSettings,
 }
 
-/// Checks of the addresses that callers give.
+/// Checks of the addresses that callers give, and what requests need of the outside world.
 pub struct Guards {
     /// Decides which URLs callbacks may go to.
     pub urls: Arc<dyn UrlGuard>,
@@ -115,6 +121,8 @@ pub struct Guards {
     pub images: Arc<dyn ImageGuard>,
     /// Fetches the metadata that OAuth clients publish.
     pub clients: Arc<dyn ClientDocuments>,
+    /// Sends e-mail, if that is configured.
+    pub mailer: Option<Arc<dyn Mailer>>,
 }
 
 /// The outside world, as the use cases reach it.
@@ -123,6 +131,8 @@ pub struct Outside {
     pub callbacks: Arc<dyn CallbackSender>,
     /// The machine that this process runs on.
     pub machine: Arc<dyn Machine>,
+    /// Sends notifications.
+    pub notifications: Arc<dyn NotificationSender>,
 }
 
 /// The use cases, built once and shared by REST, MCP and the dashboard.
@@ -159,6 +169,10 @@ pub struct Engine {
     pub own: OwnAccess,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
+    /// What is wrong at present.
+    pub alerts: Alerts,
+    /// Sends e-mail, if that is configured.
+    pub mailer: Option<Arc<dyn Mailer>>,
     /// The audit log.
     pub audit: Audit,
     /// OAuth grants.
@@ -182,10 +196,13 @@ impl Engine {
     ) -> Result<Self, StoreError> {
         let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
         let routing = Routing::new(store.clone(), catalogues.clone());
-        let (node, worker) = join(&store, &clock, &routing, outside, &settings).await?;
+        let mailer = guards.mailer.clone();
+        let (node, worker) =
+            join(&store, &clock, &routing, outside, mailer.clone(), &settings).await?;
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let gate = Gate::start(store.clone(), clock.clone());
         let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
+        let alert_urls = urls.clone();
         let approvals = Approvals::new(store.clone(), gate.clone());
         let submit = Arc::new(Submit::start(
             store.clone(),
@@ -216,6 +233,8 @@ impl Engine {
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
+            alerts: Alerts::new(store.clone(), clock.clone(), alert_urls),
+            mailer,
             audit: Audit::new(store.clone(), clock.clone()),
             grants: Grants::new(store, clock.clone(), clients, settings.grants),
             clock,
@@ -304,6 +323,7 @@ async fn join(
     clock: &Arc<dyn Clock>,
     routing: &Arc<Routing>,
     outside: Option<Outside>,
+    mailer: Option<Arc<dyn Mailer>>,
     settings: &Settings,
 ) -> Result<(Arc<Node>, Option<Worker>), StoreError> {
     let info = NodeInfo {
@@ -311,7 +331,7 @@ async fn join(
         ..settings.node_info.clone()
     };
     let node = Node::start(store.clone(), clock.clone(), info).await?;
-    let start = |outside| Worker::start(store, clock, &node, routing, outside, settings);
+    let start = |outside| Worker::start(store, clock, &node, routing, outside, mailer, settings);
     let worker = outside.map(start);
     Ok((node, worker))
 }

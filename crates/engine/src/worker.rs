@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use domain::Clock;
-use domain::ports::Store;
+use domain::ports::{Mailer, Store};
 use tokio::task::AbortHandle;
 
+use crate::alerts::deliver::Deliverer;
+use crate::alerts::targets::NotifyTarget;
+use crate::alerts::watch::AlertWatch;
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
 use crate::cluster::node::Node;
 use crate::maintenance::{Maintenance, Retention};
@@ -22,7 +25,7 @@ pub(crate) struct Worker {
     pub(crate) receipts: Arc<Receipts>,
     pub(crate) callbacks: Arc<Callbacks>,
     maintenance: Maintenance,
-    monitoring: AbortHandle,
+    monitoring: [AbortHandle; 3],
 }
 
 impl Worker {
@@ -32,6 +35,7 @@ impl Worker {
         node: &Arc<Node>,
         routing: &Arc<Routing>,
         outside: Outside,
+        mailer: Option<Arc<dyn Mailer>>,
         settings: &Settings,
     ) -> Self {
         let callbacks = Callbacks::start(
@@ -75,12 +79,29 @@ impl Worker {
         let gauges = Arc::new(Gauges {
             store: store.clone(),
             clock: clock.clone(),
-            machine: outside.machine,
+            machine: outside.machine.clone(),
             by_account: settings.metrics_by_account,
         });
         let monitoring = supervise::spawn("monitoring", move || gauges.clone().run());
+        let targets: Arc<[NotifyTarget]> = settings.notify.clone().into();
+        let watch = Arc::new(AlertWatch {
+            store: store.clone(),
+            clock: clock.clone(),
+            machine: outside.machine,
+            host: settings.node_info.host.clone(),
+            targets: targets.clone(),
+        });
+        let watching = supervise::spawn("alerts", move || watch.clone().run());
+        let deliverer = Deliverer::new(
+            store.clone(),
+            clock.clone(),
+            outside.notifications,
+            mailer,
+            targets,
+        );
+        let notifying = supervise::spawn("notifications", move || deliverer.clone().run());
         Self {
-            monitoring: monitoring.abort_handle(),
+            monitoring: [monitoring, watching, notifying].map(|task| task.abort_handle()),
             dispatch,
             receipts,
             callbacks,
@@ -89,7 +110,9 @@ impl Worker {
     }
 
     pub(crate) async fn stop(&self) {
-        self.monitoring.abort();
+        for task in &self.monitoring {
+            task.abort();
+        }
         self.maintenance.stop();
         self.dispatch.stop().await;
         self.receipts.stop().await;

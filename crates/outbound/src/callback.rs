@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::CallbackUrl;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, Delivery};
-use domain::ports::CallbackSender;
+use domain::ports::{CallbackSender, SignedPost};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;
@@ -69,7 +70,11 @@ pub struct CallbackClient {
 }
 
 struct CallbackRequest<'a> {
-    callback: &'a Callback,
+    url: &'a CallbackUrl,
+    /// The ID in the header.
+    id: String,
+    payload: &'a str,
+    success: Acknowledgement,
     secrets: &'a [&'a str],
     now: Timestamp,
 }
@@ -96,7 +101,10 @@ impl CallbackClient {
         let started = Instant::now();
         let mut trace = Trace::default();
         let delivery = CallbackRequest {
-            callback,
+            url: &callback.url,
+            id: callback.id.to_string(),
+            payload: &callback.payload,
+            success: Acknowledgement::for_kind(callback.kind),
             secrets,
             now,
         };
@@ -117,6 +125,22 @@ impl CallbackClient {
         }
     }
 
+    /// Makes one attempt to send a notification. The error says why it failed, without the URL.
+    pub(crate) async fn post(&self, post: &SignedPost<'_>, now: Timestamp) -> Result<(), String> {
+        let delivery = CallbackRequest {
+            url: post.url,
+            id: post.id.to_owned(),
+            payload: post.body,
+            success: Acknowledgement::Any2xx,
+            secrets: post.secrets,
+            now,
+        };
+        let deadline = Instant::now() + self.try_timeout;
+        let mut trace = Trace::default();
+        let result = self.exchange(&delivery, deadline, &mut trace);
+        result.await.map_err(|failure| failure.to_string())
+    }
+
     async fn exchange(
         &self,
         delivery: &CallbackRequest<'_>,
@@ -129,8 +153,7 @@ impl CallbackClient {
         trace.status = Some(status);
         let reading = response.read_body(MAX_BODY_BYTES, &mut trace.body);
         let end = timeout_at(deadline, reading).await.ok();
-        let success = Acknowledgement::for_kind(delivery.callback.kind);
-        self.judge(success, status, end, &trace.body)
+        self.judge(delivery.success, status, end, &trace.body)
     }
 
     /// Sends the request, and once more if a kept connection turns out to be closed.
@@ -179,17 +202,16 @@ impl CallbackClient {
 
 impl CallbackRequest<'_> {
     fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
-        let body = Bytes::copy_from_slice(self.callback.payload.as_bytes());
-        let id = self.callback.id.to_string();
+        let body = Bytes::copy_from_slice(self.payload.as_bytes());
         let timestamp = self.now.as_second().to_string();
-        let signature = sign(self.secrets, &id, &timestamp, &body)?;
+        let signature = sign(self.secrets, &self.id, &timestamp, &body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = parse_uri(&self.callback.url)?;
+        *request.uri_mut() = parse_uri(self.url)?;
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        headers.insert(&WEBHOOK_ID, header_value(id));
+        headers.insert(&WEBHOOK_ID, header_value(self.id.clone()));
         headers.insert(&WEBHOOK_TIMESTAMP, header_value(timestamp));
         headers.insert(&WEBHOOK_SIGNATURE, header_value(signature));
         *request.headers_mut() = headers;

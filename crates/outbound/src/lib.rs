@@ -1,7 +1,7 @@
 //! All outgoing connections: carriers, callbacks and guarded fetches.
 //!
 //! This crate contains the carriers (the simulator, SMPP, and an upstream with the same REST API), the delivery of
-//! callbacks, and the guard that decides which addresses may be connected to. Rules do not belong here: `engine`
+//! callbacks, notifications and e-mail, and the guard that decides which addresses may be connected to. Rules do not belong here: `engine`
 //! decides what is sent, to whom, and what follows from the answer.
 //!
 //! HTTP uses hyper and the pool of hyper-util instead of a full client. The connector is our own anyway, because the
@@ -15,6 +15,8 @@ pub mod dial;
 mod exchange;
 pub mod guard;
 pub mod image;
+pub mod mail;
+mod notification;
 mod own_api;
 mod pace;
 pub mod resolve;
@@ -31,6 +33,7 @@ pub use client_document::{DocumentFetch, DocumentOptions};
 pub use dial::{Dialer, DialerOptions, HttpProxy};
 pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
+pub use notification::Notifier;
 pub use own_api::{NoAnswer, OwnApi};
 pub use resolve::{DnsOptions, DnsResolver, Resolve, SharedLookups, SystemResolver};
 pub use simulator::Simulator;

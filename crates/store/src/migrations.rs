@@ -108,6 +108,7 @@ migrations! {
     25 "0025_memberships" Breaking,
     26 "0026_fill_factor" Compatible,
     27 "0027_records" Compatible,
+    28 "0028_alerts" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -109,6 +109,7 @@ macro_rules! matches_filter {
 
 mod accept;
 mod access;
+mod alerts;
 mod attempts;
 mod audit;
 mod billing;

@@ -17,6 +17,7 @@ use jiff::SignedDuration;
 
 use encrypted::secret_context;
 
+pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod binds;

@@ -18,6 +18,7 @@
 //! | `token.kind` | 0 API token, 1 access token, 2 refresh token |
 //! | `sender.state` | 1 under review, 2 waits for its PIN, 3 approved, 4 rejected, 5 revoked |
 
+pub(crate) mod alerts;
 pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod billing;

@@ -21,6 +21,7 @@ use crate::rows::{SqlRow, SqlValue};
 
 mod accept;
 mod access;
+mod alerts;
 mod attempts;
 mod audit;
 mod billing;

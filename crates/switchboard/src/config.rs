@@ -6,6 +6,7 @@ mod database;
 mod environment;
 mod load;
 mod messages;
+mod notify;
 mod oauth;
 mod problems;
 pub(crate) mod routes;
@@ -17,6 +18,7 @@ mod urls;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use engine::NotifyTarget;
 use serde::{Deserialize, Serialize};
 use store::DatabaseUrl;
 
@@ -26,6 +28,7 @@ use database::Database;
 pub(crate) use database::{Security, parse_keys};
 pub(crate) use load::load;
 use messages::{Billing, Retention, Senders, Simulator};
+use notify::{Mail, Notify};
 use oauth::OAuth;
 use problems::{Mistake, Places, Problems};
 use routes::{Route, RoutingSettings};
@@ -57,6 +60,9 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     pub(crate) security: Security,
     pub(crate) routing: RoutingSettings,
+    pub(crate) mail: Mail,
+    #[serde(rename = "notify")]
+    notify: Vec<Notify>,
     #[serde(rename = "carrier")]
     carriers: Vec<Carrier>,
     #[serde(rename = "route")]
@@ -83,6 +89,8 @@ impl Default for Config {
             retention: Retention::default(),
             security: Security::default(),
             routing: RoutingSettings::default(),
+            mail: Mail::default(),
+            notify: Vec::new(),
             carriers: Vec::new(),
             routes: Vec::new(),
         }
@@ -97,6 +105,7 @@ impl Config {
             .filter_map(Result::err)
             .map(Mistake::from)
             .collect();
+        mistakes.extend(notify::resolve_secrets(&mut self.notify));
         mistakes.extend(carriers::resolve_secrets(&mut self.carriers));
         mistakes
     }
@@ -115,6 +124,7 @@ impl Config {
             self.callbacks.check(),
             self.pin_from().map(drop),
             self.log.targets().map(drop),
+            self.mail.mailer().map(drop),
         ];
         let checks = checks
             .into_iter()
@@ -123,6 +133,7 @@ impl Config {
             .chain(self.limits.checks());
         let mut mistakes: Vec<Mistake> =
             checks.filter_map(Result::err).map(Mistake::from).collect();
+        mistakes.extend(notify::find_mistakes(&self.notify, &self.mail));
         mistakes.extend(carriers::find_mistakes(&self.carriers(), &self.routes));
         mistakes
     }
@@ -142,17 +153,24 @@ impl Config {
         let token = self.metrics.token.as_mut();
         let key = self.security.key.as_mut();
         let proxy = self.callbacks.proxy.as_mut();
+        let mail = self.mail.url.as_mut();
         let former = self.security.former_keys.iter_mut();
         let single = [
             ("database.url", url),
             ("metrics.token", token),
             ("security.key", key),
             ("callbacks.proxy", proxy),
+            ("mail.url", mail),
         ];
         let single = single
             .into_iter()
             .filter_map(|(name, secret)| Some((name, secret?)));
         single.chain(former.map(|key| ("security.former_keys", key)))
+    }
+
+    /// Where notifications go.
+    pub(crate) fn notify_targets(&self) -> anyhow::Result<Vec<NotifyTarget>> {
+        notify::targets(&self.notify, &self.mail)
     }
 
     /// The configured database, or a file in the data folder.

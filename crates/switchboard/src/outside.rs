@@ -5,7 +5,8 @@ use std::sync::Arc;
 use domain::Msisdn;
 use domain::message::lookup::HomeOperator;
 use domain::ports::{
-    CallbackSender, ClientDocuments, HomeNetwork, ImageGuard, NumberLocator, UrlGuard,
+    CallbackSender, ClientDocuments, HomeNetwork, ImageGuard, NotificationSender, NumberLocator,
+    UrlGuard,
 };
 use engine::Catalogues;
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
@@ -14,7 +15,7 @@ use outbound::client_document::{self, FETCH_TIMEOUT};
 use outbound::image::{CHECK_TIMEOUT, MAX_FETCHES};
 use outbound::{
     CallbackClient, CallbackOptions, DialerOptions, DnsOptions, DnsResolver, DocumentFetch,
-    DocumentOptions, Guard, ImageCheck, ImageOptions, Resolve, SharedLookups, UrlCheck,
+    DocumentOptions, Guard, ImageCheck, ImageOptions, Notifier, Resolve, SharedLookups, UrlCheck,
 };
 
 use crate::config::Config;
@@ -71,16 +72,35 @@ pub(crate) fn callback_client(
     config: &Config,
     resolver: Arc<dyn Resolve>,
 ) -> anyhow::Result<Arc<dyn CallbackSender>> {
-    Ok(Arc::new(CallbackClient::new(CallbackOptions {
+    Ok(Arc::new(client(config, resolver, guard(config))?))
+}
+
+/// Sends notifications.
+pub(crate) fn notifier(
+    config: &Config,
+    resolver: Arc<dyn Resolve>,
+) -> anyhow::Result<Arc<dyn NotificationSender>> {
+    Ok(Arc::new(Notifier {
+        guarded: client(config, resolver.clone(), guard(config))?,
+        open: client(config, resolver, Guard::open())?,
+    }))
+}
+
+fn client(
+    config: &Config,
+    resolver: Arc<dyn Resolve>,
+    guard: Guard,
+) -> anyhow::Result<CallbackClient> {
+    Ok(CallbackClient::new(CallbackOptions {
         dialer: DialerOptions {
-            guard: guard(config),
+            guard,
             resolver,
             source: config.callbacks.source.clone(),
             tls: config.callbacks.trusted()?,
             proxy: config.callbacks.http_proxy()?,
         },
         try_timeout: TRY_TIMEOUT,
-    })))
+    }))
 }
 
 pub(crate) fn number_locator(catalogues: Arc<Catalogues>) -> Arc<dyn NumberLocator> {

@@ -75,6 +75,7 @@ pub(crate) async fn run(
     let outside = match worker {
         true => Some(Outside {
             callbacks: outside::callback_client(&config, resolver.clone())?,
+            notifications: outside::notifier(&config, resolver.clone())?,
             machine: Arc::new(ThisMachine::new(&config, &database)),
         }),
         false => None,
@@ -86,6 +87,7 @@ pub(crate) async fn run(
             urls: outside::url_guard(&config, resolver.clone()),
             images: outside::image_guard(&config, resolver.clone()),
             clients: outside::client_documents(&config, resolver),
+            mailer: config.mail.mailer()?,
         },
         outside,
         engine_settings(&config, &roles, listening)?,

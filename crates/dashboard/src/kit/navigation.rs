@@ -28,9 +28,10 @@ const ACCOUNT: [(&str, &str); 11] = [
 ];
 const SECURITY: (&str, &str) = ("Security", "/dashboard/settings/security");
 const ACCOUNTS: (&str, &str) = ("Your accounts", "/dashboard/accounts");
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("API", "/dashboard/settings/api"),
     ("People", "/dashboard/settings/people"),
+    ("Notifications", "/dashboard/settings/notifications"),
     SECURITY,
     ACCOUNTS,
     ("Changes", "/dashboard/settings/audit"),
@@ -125,11 +126,11 @@ mod tests {
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 11), ("Settings", 5)],
+                vec![("Account", 11), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 11), ("Settings", 5), ("Operator", 12)],
+                vec![("Account", 11), ("Settings", 6), ("Operator", 12)],
             ),
             (
                 person(Role::Operator, None),
@@ -137,7 +138,7 @@ mod tests {
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 11), ("Settings", 3), ("Operator", 12)],
+                vec![("Account", 11), ("Settings", 4), ("Operator", 12)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

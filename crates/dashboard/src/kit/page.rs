@@ -34,6 +34,15 @@ pub(crate) struct Frame {
     pub(crate) form_token: String,
     /// The result of the form that led here.
     pub(crate) flash: Option<Flash>,
+    /// What is wrong at present.
+    pub(crate) alerts: Vec<AlertLine>,
+}
+
+/// An alert at the top of every page.
+pub(crate) struct AlertLine {
+    pub(crate) text: String,
+    /// The page that explains it.
+    pub(crate) path: &'static str,
 }
 
 /// The result of a form.
@@ -60,6 +69,7 @@ impl Frame {
             sections: Vec::new(),
             form_token: String::new(),
             flash: None,
+            alerts: Vec::new(),
         }
     }
 
@@ -97,6 +107,10 @@ impl Frame {
             form_token,
             ..self
         }
+    }
+
+    pub(crate) fn with_alerts(self, alerts: Vec<AlertLine>) -> Self {
+        Self { alerts, ..self }
     }
 
     /// Reports that something was done.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::Redirect;
 use domain::Access;
+use domain::alert::Alert;
 use domain::person::{Role, SignedIn};
 use domain::ports::AccountRecord;
 use engine::identity::rate::Requester;
@@ -18,6 +19,7 @@ use http::request::Parts;
 use requests::rate_limit;
 
 use crate::Dashboard;
+use crate::kit::alerts;
 use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::{self, Form};
@@ -33,16 +35,15 @@ pub(crate) struct Session {
     pub(crate) signed_in: SignedIn,
     pub(crate) address: IpAddr,
     path: String,
+    alerts: Arc<[Alert]>,
 }
 
 impl Session {
     pub(crate) fn frame(&self) -> Frame {
         let back = ReturnPath::parse(Some(&self.path));
-        Frame::signed_in(&self.secret, &self.signed_in, &back).with_navigation(
-            &self.signed_in,
-            &self.path,
-            form_token(&self.secret, FORM),
-        )
+        Frame::signed_in(&self.secret, &self.signed_in, &back)
+            .with_navigation(&self.signed_in, &self.path, form_token(&self.secret, FORM))
+            .with_alerts(alerts::lines(&self.signed_in, &self.alerts))
     }
 
     fn is_operator(&self) -> bool {
@@ -74,11 +75,14 @@ impl FromRequestParts<Arc<Dashboard>> for Session {
         let path = parts.uri.path().to_owned();
         let back = ReturnPath::parse(Some(&path));
         let (session, signed_in) = dashboard.signed_in(&browser, &back).await?;
+        // A page is of use without them, too.
+        let alerts = dashboard.engine.alerts.current().await;
         Ok(Self {
             secret: session.to_owned(),
             signed_in,
             address: browser.address,
             path,
+            alerts: alerts.unwrap_or_default(),
         })
     }
 }

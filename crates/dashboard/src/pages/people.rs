@@ -69,6 +69,8 @@ struct Link {
     email: String,
     address: String,
     until: Moment,
+    /// What happened to the e-mail with it; `None` if none are sent here.
+    mailed: Option<Result<(), String>>,
 }
 
 #[derive(Default)]

@@ -16,6 +16,7 @@ const REQUESTS_PER_SECOND: &str = "requests_per_second";
 const CODES_PER_DAY: &str = "codes_per_day";
 const ADMINS_CONSENT_ONLY: &str = "admins_consent_only";
 const TEXTS_FOR: &str = "texts_for";
+const LOW_BALANCE: &str = "low_balance";
 
 /// The value that switches a limit off.
 const OFF: &str = "off";
@@ -39,6 +40,7 @@ pub enum RuleChange {
     CodesPerDay(u32),
     AdminsConsentOnly(bool),
     TextsFor(TextRoles),
+    LowBalance(Option<Money>),
 }
 
 impl RuleChange {
@@ -53,6 +55,7 @@ impl RuleChange {
             Self::CodesPerDay(_) => CODES_PER_DAY,
             Self::AdminsConsentOnly(_) => ADMINS_CONSENT_ONLY,
             Self::TextsFor(_) => TEXTS_FOR,
+            Self::LowBalance(_) => LOW_BALANCE,
         }
     }
 
@@ -67,6 +70,7 @@ impl RuleChange {
             Self::CodesPerDay(codes) => rules.codes_per_day = codes,
             Self::AdminsConsentOnly(only) => rules.admins_consent_only = only,
             Self::TextsFor(roles) => rules.texts_for = roles,
+            Self::LowBalance(balance) => rules.low_balance = balance,
         }
     }
 }
@@ -78,7 +82,8 @@ impl FromStr for RuleChange {
         let keys = || {
             format!(
                 "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, \
-                 {REQUESTS_PER_SECOND}, {CODES_PER_DAY}, {ADMINS_CONSENT_ONLY}, {TEXTS_FOR}"
+                 {REQUESTS_PER_SECOND}, {CODES_PER_DAY}, {ADMINS_CONSENT_ONLY}, {TEXTS_FOR}, \
+                 {LOW_BALANCE}"
             )
         };
         let (key, value) = text
@@ -98,6 +103,9 @@ impl FromStr for RuleChange {
             CODES_PER_DAY => codes(value).map(Self::CodesPerDay),
             ADMINS_CONSENT_ONLY => yes_or_no(value).map(Self::AdminsConsentOnly),
             TEXTS_FOR => roles(value).map(Self::TextsFor),
+            LOW_BALANCE => unless_off(value, amount)
+                .map(Self::LowBalance)
+                .map_err(|reason| format!("{reason}, or write {OFF}")),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Quoted(unknown),

@@ -62,6 +62,8 @@ pub struct AccountBalance {
     pub spent_day: i32,
     /// The amount charged on that day.
     pub spent: Money,
+    /// Below this balance the account and the operators are notified.
+    pub low_balance: Option<Money>,
 }
 
 #[async_trait]

@@ -14,6 +14,7 @@ use crate::number::country::Country;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::oauth::ClientIdUrl;
+use crate::person::Email;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Health {
@@ -227,4 +228,38 @@ pub struct MachineState {
 pub trait Machine: Send + Sync + 'static {
     /// May take as long as the disk takes to answer.
     fn state(&self) -> MachineState;
+}
+
+/// A signed request with a notification.
+#[derive(Clone, Copy)]
+pub struct SignedPost<'a> {
+    pub url: &'a CallbackUrl,
+    /// The ID in the header, the same for each attempt.
+    pub id: &'a str,
+    pub secrets: &'a [&'a str],
+    pub body: &'a str,
+    /// Whether the operator configured the URL: then it may be any address.
+    pub is_operators: bool,
+}
+
+/// Sends notifications over HTTP.
+#[async_trait]
+pub trait NotificationSender: Send + Sync + 'static {
+    /// Makes one attempt. The error says why it failed, without the URL.
+    async fn post(&self, post: SignedPost<'_>, now: Timestamp) -> Result<(), String>;
+}
+
+/// An e-mail.
+#[derive(Clone, Copy)]
+pub struct Mail<'a> {
+    pub to: &'a Email,
+    pub subject: &'a str,
+    pub text: &'a str,
+}
+
+/// Sends e-mail.
+#[async_trait]
+pub trait Mailer: Send + Sync + 'static {
+    /// Makes one attempt, which takes a bounded time. The error says why it failed, without the address.
+    async fn send(&self, mail: Mail<'_>) -> Result<(), String>;
 }

@@ -13,6 +13,8 @@ pub enum Action {
     AccountSuspend,
     /// A suspended account was resumed.
     AccountResume,
+    /// Where an account is notified was changed.
+    AccountNotify,
     /// A token was created.
     TokenCreate,
     /// A token was revoked.
@@ -78,12 +80,13 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
         Self::AccountSuspend,
         Self::AccountResume,
+        Self::AccountNotify,
         Self::TokenCreate,
         Self::TokenRevoke,
         Self::SecretShow,
@@ -123,6 +126,7 @@ impl Action {
             Self::AccountRules => "account.rules",
             Self::AccountSuspend => "account.suspend",
             Self::AccountResume => "account.resume",
+            Self::AccountNotify => "account.notify",
             Self::TokenCreate => "token.create",
             Self::TokenRevoke => "token.revoke",
             Self::SecretShow => "secret.show",

@@ -1,5 +1,6 @@
 //! People: invitations, password resets, and the account that an invitation leads to.
 
+mod mail;
 mod manage;
 mod own;
 
@@ -14,6 +15,7 @@ use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::sign_in::{PENDING_SIGN_IN_LIFETIME, SignInStep, new_session, secret};
 
+pub use mail::{LinkKind, send_link};
 pub use manage::{ManageError, PeopleScope};
 pub use own::{OwnAccess, OwnError, RecoveryCodes};
 

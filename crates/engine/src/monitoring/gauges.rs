@@ -237,6 +237,7 @@ mod tests {
                 credit_limit: Money::from_micros(credit * 1_000_000),
                 spent_day,
                 spent: Money::from_micros(spent * 1_000_000),
+                low_balance: None,
             };
             let days = days_left(now, &account);
             assert!((days - expected).abs() < 1e-9, "{case}: {days}");

@@ -321,9 +321,7 @@ impl Dispatch {
         // A message in test mode is not given to the carrier.
         let carrier = queued.test_mode.is_none().then(|| queue.carrier.name());
         let cost = self.cost(queued, &sent);
-        self.results
-            .store(&message.held, sent, carrier, cost)
-            .await;
+        self.results.store(&message.held, sent, carrier, cost).await;
     }
 
     /// What the carrier charges for what it took.

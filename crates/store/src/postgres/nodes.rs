@@ -50,7 +50,14 @@ const REMOVE_DEAD: &str = concat!(
     ), forgotten AS (
         DELETE FROM node WHERE id <> $1 AND alive_until_us < ",
     now_us!(),
-    "), notes AS (
+    " RETURNING coalesce(host, 'unknown') || ' ' || coalesce(listen, '') AS name
+    ), lost AS (
+        INSERT INTO alert (topic, subject, account_id, level, since_us, told, data)
+        SELECT DISTINCT 'node', name, 0, 1, ",
+    now_us!(),
+    ", 0, json_build_object('node', name)::text FROM forgotten
+        ON CONFLICT (topic, subject) DO UPDATE SET level = 1, told = 0, since_us = excluded.since_us
+    ), notes AS (
         DELETE FROM carrier WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
     ), demands AS (
         DELETE FROM bind_wish WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)

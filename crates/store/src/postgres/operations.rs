@@ -111,7 +111,7 @@ const LIST_WAITING: &str = concat!(
     "WITH RECURSIVE receiver (owner, step) AS MATERIALIZED (",
     receivers!(),
     ")
-    SELECT coalesce(c.url, m.dlr_url, ''), c.state, c.created_us, a.reason, open.count FROM (
+    SELECT coalesce(c.url, m.dlr_url, ''), c.state, c.created_us, a.reason, open.count, c.account_id, c.tries FROM (
         (SELECT first.id, first.message_id, (SELECT count(*) FROM
             (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000) AS few) AS count
         FROM receiver AS r CROSS JOIN LATERAL (
@@ -131,7 +131,7 @@ const LIST_WAITING_OF: &str = concat!(
     "WITH RECURSIVE receiver (owner, step) AS MATERIALIZED (",
     receivers!(),
     ")
-    SELECT coalesce(c.url, m.dlr_url, ''), c.state, c.created_us, a.reason, open.count FROM (
+    SELECT coalesce(c.url, m.dlr_url, ''), c.state, c.created_us, a.reason, open.count, c.account_id, c.tries FROM (
         (SELECT first.id, first.message_id, (SELECT count(*) FROM
             (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000) AS few) AS count
         FROM receiver AS r CROSS JOIN LATERAL (
@@ -202,12 +202,20 @@ impl OperationsStore for PostgresStore {
                 self.list(OPERATION, LIST_WAITING_OF, values, WaitingColumns::read)
                     .await
             }
-            None => {
-                self.list(OPERATION, LIST_WAITING, &[&SAMPLE], WaitingColumns::read)
-                    .await
-            }
+            None => self.list_waiting_callbacks(OPERATION).await,
         };
         receivers(waiting?).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
+    }
+}
+
+impl PostgresStore {
+    /// A sample of the callbacks that wait or are parked.
+    pub(super) async fn list_waiting_callbacks(
+        &self,
+        operation: &'static str,
+    ) -> Result<Vec<WaitingColumns>, StoreError> {
+        self.list(operation, LIST_WAITING, &[&SAMPLE], WaitingColumns::read)
+            .await
     }
 }
 

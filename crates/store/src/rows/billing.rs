@@ -17,6 +17,7 @@ pub(crate) struct RulesColumns {
     pub(crate) codes_per_day: i64,
     pub(crate) admins_consent_only: bool,
     pub(crate) texts_for: String,
+    pub(crate) low_balance_micros: Option<i64>,
 }
 
 impl RulesColumns {
@@ -32,6 +33,7 @@ impl RulesColumns {
             codes_per_day: row.column(first + 6)?,
             admins_consent_only: row.column(first + 7)?,
             texts_for: row.column(first + 8)?,
+            low_balance_micros: row.column(first + 9)?,
         })
     }
 
@@ -46,6 +48,7 @@ impl RulesColumns {
             codes_per_day: i64::from(rules.codes_per_day),
             admins_consent_only: rules.admins_consent_only,
             texts_for: rules.texts_for.to_string(),
+            low_balance_micros: rules.low_balance.map(Money::micros),
         }
     }
 
@@ -61,6 +64,7 @@ impl RulesColumns {
                 .map_err(|_| Corrupt("codes per day"))?,
             admins_consent_only: self.admins_consent_only,
             texts_for: self.texts_for.parse().map_err(|_| Corrupt("role"))?,
+            low_balance: self.low_balance_micros.map(Money::from_micros),
         })
     }
 }

@@ -65,6 +65,7 @@ pub(crate) struct BalanceColumns {
     balance_micros: i64,
     spent_day: i32,
     spent_micros: i64,
+    low_balance_micros: Option<i64>,
 }
 
 impl BalanceColumns {
@@ -76,6 +77,7 @@ impl BalanceColumns {
             balance_micros: row.column(3)?,
             spent_day: row.column(4)?,
             spent_micros: row.column(5)?,
+            low_balance_micros: row.column(6)?,
         })
     }
 
@@ -87,6 +89,7 @@ impl BalanceColumns {
             credit_limit: Money::from_micros(self.credit_limit_micros),
             spent_day: self.spent_day,
             spent: Money::from_micros(self.spent_micros),
+            low_balance: self.low_balance_micros.map(Money::from_micros),
         })
     }
 }

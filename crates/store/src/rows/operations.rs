@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::ports::{
-    Counted, DatabaseFacts, HeartbeatResult, NodeFacts, NodeInfo, NodeStatus, Overdue, Queue,
-    QueueDepth, Receiver, Unmatched,
+    Counted, DatabaseFacts, FailingReceiver, HeartbeatResult, NodeFacts, NodeInfo, NodeStatus,
+    Overdue, Queue, QueueDepth, Receiver, Unmatched,
 };
 
 use super::callbacks::PARKED;
@@ -213,6 +213,8 @@ pub(crate) struct WaitingColumns {
     pub(crate) reason: Option<Vec<u8>>,
     /// How many callbacks this row represents: the first one of a receiver's queue represents all of them.
     pub(crate) count: i64,
+    pub(crate) account_id: i64,
+    pub(crate) tries: i32,
 }
 
 impl WaitingColumns {
@@ -223,6 +225,8 @@ impl WaitingColumns {
             created_us: row.column(2)?,
             reason: row.column(3)?,
             count: row.column(4)?,
+            account_id: row.column(5)?,
+            tries: row.column(6)?,
         })
     }
 }
@@ -285,6 +289,40 @@ pub(crate) fn receivers(reports: Vec<WaitingColumns>) -> Result<Vec<Receiver>, C
     let mut receivers: Vec<Receiver> = hosts.into_values().collect();
     receivers.sort_by_key(|receiver| std::cmp::Reverse(receiver.waiting.0 + receiver.parked.0));
     Ok(receivers)
+}
+
+/// The receivers of accounts with a waiting callback that was tried at least so often.
+pub(crate) fn failing_receivers(
+    reports: Vec<WaitingColumns>,
+    tries: u32,
+) -> Result<Vec<FailingReceiver>, Corrupt> {
+    let mut receivers: BTreeMap<(i64, String), FailingReceiver> = BTreeMap::new();
+    for report in reports {
+        let Some(reason) = report.reason.filter(|_| report.state != PARKED) else {
+            continue;
+        };
+        let (address, host) = host_of(&String::from_utf8_lossy(&report.url));
+        let tried = u32::try_from(report.tries).map_err(|_| Corrupt("tries"))?;
+        let (waiting, oldest_at) = (counted(report.count)?.0, timestamp(report.created_us)?);
+        let account = account_id(report.account_id)?;
+        let reason = utf8(reason)?;
+        let receiver = receivers
+            .entry((report.account_id, address.clone()))
+            .or_insert(FailingReceiver {
+                account,
+                address,
+                host,
+                waiting: 0,
+                tries: 0,
+                oldest_at,
+                last_reason: reason,
+            });
+        receiver.waiting = receiver.waiting.saturating_add(waiting);
+        receiver.tries = receiver.tries.max(tried);
+        receiver.oldest_at = receiver.oldest_at.min(oldest_at);
+    }
+    let is_failing = |receiver: &FailingReceiver| receiver.tries >= tries;
+    Ok(receivers.into_values().filter(is_failing).collect())
 }
 
 /// The URL up to its path, with and without the scheme.

@@ -12,7 +12,7 @@ pub(crate) const LIST_POOLED: Sql = sql!(
 );
 pub(crate) const LIST_BALANCES: Sql = sql!(
     "SELECT a.id, a.name, a.credit_limit_micros, coalesce(l.balance_micros, 0), coalesce(l.spent_day, 0),
-        coalesce(l.spent_micros, 0)
+        coalesce(l.spent_micros, 0), a.low_balance_micros
     FROM account AS a LEFT JOIN ledger AS l ON l.account_id = a.id
         AND l.id = (SELECT max(n.id) FROM ledger AS n WHERE n.account_id = a.id)
     WHERE a.id > ?1 AND NOT a.suspended ORDER BY a.id LIMIT ?2"

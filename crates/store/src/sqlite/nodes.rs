@@ -14,6 +14,13 @@ const RENEW_HEARTBEAT: &str = "UPDATE node SET alive_until_us = ?2 WHERE id = ?1
 const OLDEST: &str = "
     SELECT coalesce((SELECT f.oldest FROM schema_fit AS f WHERE f.number = m.number), m.number)
     FROM schema_migration AS m ORDER BY m.number DESC LIMIT 1";
+const REPORT_LOST: &str = "
+    INSERT INTO alert (topic, subject, account_id, level, since_us, told, data)
+    SELECT DISTINCT 'node', name, 0, 1, ?2, 0, json_object('node', name) FROM (
+        SELECT coalesce(host, 'unknown') || ' ' || coalesce(listen, '') AS name FROM node
+        WHERE id <> ?1 AND (works OR alive_until_us < ?2)
+    ) WHERE TRUE
+    ON CONFLICT (topic, subject) DO UPDATE SET level = 1, told = 0, since_us = excluded.since_us";
 const DELETE_OTHERS: &str = "DELETE FROM node WHERE id <> ?1 AND (works OR alive_until_us < ?2)";
 const DELETE_ROWS_OF_OTHERS: [&str; 3] = [
     "DELETE FROM carrier WHERE node <> ?1",
@@ -83,6 +90,8 @@ pub(super) fn renew_heartbeat(
 /// Releases the rows that other nodes hold.
 pub(super) fn remove_others(db: &Connection, node: NodeId) -> Result<u64> {
     let now_us = clock::now_us(db)?;
+    db.prepare_cached(REPORT_LOST)?
+        .execute(params![node.as_i64(), now_us])?;
     db.prepare_cached(DELETE_OTHERS)?
         .execute(params![node.as_i64(), now_us])?;
     run_all(db, &DELETE_ROWS_OF_OTHERS, node)?;

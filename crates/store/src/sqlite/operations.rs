@@ -99,7 +99,7 @@ const LIST_WAITING: &str = concat!(
     "WITH RECURSIVE receiver (owner) AS (",
     receivers!(),
     ")
-    SELECT coalesce(c.url, m.dlr_url, x''), c.state, c.created_us, a.reason, open.count FROM (
+    SELECT coalesce(c.url, m.dlr_url, x''), c.state, c.created_us, a.reason, open.count, c.account_id, c.tries FROM (
         SELECT (SELECT q.id FROM callback_queue AS q WHERE q.owner = r.owner ORDER BY q.due_us, q.id LIMIT 1) AS id,
             (SELECT count(*) FROM (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000)) AS count
         FROM receiver AS r WHERE r.owner IS NOT NULL
@@ -116,7 +116,7 @@ const LIST_WAITING_OF: &str = concat!(
     "WITH RECURSIVE receiver (owner) AS (",
     receivers!(),
     ")
-    SELECT coalesce(c.url, m.dlr_url, x''), c.state, c.created_us, a.reason, open.count FROM (
+    SELECT coalesce(c.url, m.dlr_url, x''), c.state, c.created_us, a.reason, open.count, c.account_id, c.tries FROM (
         SELECT (SELECT q.id FROM callback_queue AS q WHERE q.owner = r.owner ORDER BY q.due_us, q.id LIMIT 1) AS id,
             (SELECT count(*) FROM (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000)) AS count
         FROM receiver AS r WHERE r.owner IS NOT NULL
@@ -221,10 +221,14 @@ fn list_receivers(db: &Connection, account: Option<AccountId>) -> Result<Vec<Rec
             .prepare_cached(LIST_WAITING_OF)?
             .query_map([SAMPLE, account.as_i64()], read)?
             .collect::<Result<_>>()?,
-        None => db
-            .prepare_cached(LIST_WAITING)?
-            .query_map([SAMPLE], read)?
-            .collect::<Result<_>>()?,
+        None => list_waiting(db)?,
     };
     Ok(receivers(waiting)?)
+}
+
+/// A sample of the callbacks that wait or are parked.
+pub(super) fn list_waiting(db: &Connection) -> Result<Vec<WaitingColumns>> {
+    db.prepare_cached(LIST_WAITING)?
+        .query_map([SAMPLE], |row| WaitingColumns::read(row))?
+        .collect()
 }

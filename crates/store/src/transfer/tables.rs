@@ -332,6 +332,9 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("callback_queue", &["owner", "due_us", "id"])
         .sums(&["id", "attempt"])
         .differing(UNHELD_CALLBACKS, UNHELD_ROWS),
+    Table::changing("alert", &["topic", "subject"]).by(&["level"]),
+    Table::changing("notification", &["id"]).sums(&["id", "tries"]),
+    Table::changing("notify_setting", &["account_id"]).sums(&["account_id"]),
     // Encrypted values are copied unchanged, so the target needs the same key.
     Table::changing("service_key", &["one"]),
     Table::changing("id_block", &[]).differing(BY_ROWID, NONE),

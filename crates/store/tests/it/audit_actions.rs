@@ -1,5 +1,6 @@
 //! Every change is recorded in the audit log.
 
+mod notify;
 mod subjects;
 mod use_cases;
 

@@ -102,6 +102,8 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE message DROP COLUMN carrier; ALTER TABLE message DROP COLUMN sent_us;
         ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;
         ALTER TABLE transit DROP COLUMN cost_micros;
+        ALTER TABLE account DROP COLUMN low_balance_micros;
+        DROP TABLE alert; DROP TABLE notification; DROP TABLE notify_setting;
         DROP TABLE membership; ALTER TABLE session DROP COLUMN chosen_account_id; DROP TABLE invitation;
         CREATE TABLE invitation (email TEXT PRIMARY KEY, hash BYTEA NOT NULL UNIQUE,
             person_id BIGINT REFERENCES person (id), role TEXT NOT NULL, account_id BIGINT REFERENCES account (id),

@@ -19,7 +19,8 @@ The rules to set:
   requests_per_second=25      the most requests in a second on each node, or 0 for no limit
   codes_per_day=500           the most confirmation codes in a day
   admins_consent_only=true    whether only admins may allow clients to act for the account
-  texts_for=admin,member      the roles that see texts in the dashboard: operator, admin, member; or all, or none";
+  texts_for=admin,member      the roles that see texts in the dashboard: operator, admin, member; or all, or none
+  low_balance=10.00           notify below this balance; off for none";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {

@@ -192,6 +192,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["codesPerDay"] = json!(rules.codes_per_day);
     shown["adminsConsentOnly"] = json!(rules.admins_consent_only);
     shown["textsFor"] = json!(rules.texts_for.to_string());
+    shown["lowBalance"] = json!(rules.low_balance.map(|low| low.to_string()));
 }
 
 fn print_table(accounts: &[AccountRecord]) {

@@ -261,6 +261,13 @@ mod tests {
         metrics = { listen = '127.0.0.1:9' }
         callbacks = { allow = [], park_after_days = 7, tls_ca = 'ca.pem', proxy = 'http://me:secret@proxy:3128' }
         simulator = { journal = 'journal.log' }
+        mail = { url = 'smtps://user:secret@mail.example.com', from = 'a@example.com' }
+        [[notify]]
+        url = 'https://x'
+        secret = 'whsec_c2VjcmV0'
+        events = ['carrier.down']
+        [[notify]]
+        email = 'a@example.com'
         [[carrier]]
         kind = 'simulator'
         costs = 'costs.csv'
@@ -469,6 +476,20 @@ carriers = [\"gamma\"]
             ),
             ("[senders]\npin_from = 'A@B'", "senders.pin_from"),
             ("[log]\nlevel = 'loud,'", "log.level"),
+            ("[mail]\nurl = 'smtp://u:p@x'\nfrom = 'a@b.c'", "no TLS"),
+            ("[mail]\nurl = 'smtps://x'", "mail.from is not set"),
+            ("[mail]\nfrom = 'a@b.c'", "without mail.url"),
+            ("[[notify]]\nevents = ['disk.low']", "needs url or email"),
+            ("[[notify]]\nurl = 'https://x'", "notify.secret is not set"),
+            (
+                "[[notify]]\nurl = 'https://x'\nsecret = 'x'",
+                "not whsec_ and a key",
+            ),
+            ("[[notify]]\nemail = 'a@b.c'", "needs mail.url"),
+            (
+                "[[notify]]\nurl = 'https://x'\nsecret = 'whsec_eA=='\nevents = ['x']",
+                "'x' is no event",
+            ),
             ("[[carrier]]\nkind = 'pigeon'", "pigeon"),
             (
                 "[[carrier]]\nkind = 'simulator'\nspeed = 1",

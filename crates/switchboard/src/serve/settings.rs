@@ -48,6 +48,7 @@ pub(super) fn engine_settings(
             .filter(|days| *days > 0)
             .map(days),
         metrics_by_account: config.metrics.accounts,
+        notify: config.notify_targets()?,
         pin_from: config.pin_from()?,
         grants: grant_settings(config, listening),
     })

@@ -3,7 +3,7 @@
 use domain::person::{Email, Role};
 use domain::{AccountId, PersonId};
 use engine::identity::accounts::AccountError;
-use engine::identity::people::{Invited, ManageError, PeopleScope};
+use engine::identity::people::{Invited, LinkKind, ManageError, PeopleScope, send_link};
 
 use super::{Dashboard, Failure, Frame, InviteForm, Link, Session};
 use crate::kit::form::Form;
@@ -110,7 +110,7 @@ async fn invite(
         let people = &dashboard.engine.people;
         let by = session.by();
         let invited = people.invite_within(&by, scope, email.clone(), role, account);
-        Ok(link(dashboard, &email, &invited.await?))
+        Ok(link(dashboard, &email, LinkKind::Invitation, &invited.await?).await)
     };
     match invited.await {
         Ok(link) => Ok(FormResult {
@@ -156,7 +156,7 @@ async fn reset(
     let made = people.reset(&session.by(), scope, person(form)?).await?;
     let (person, invited) = made;
     Ok(FormResult {
-        link: Some(link(dashboard, &person.email, &invited)),
+        link: Some(link(dashboard, &person.email, LinkKind::NewPassword, &invited).await),
         ..FormResult::nothing(session.frame())
     })
 }
@@ -270,11 +270,18 @@ async fn account(
     }
 }
 
-fn link(dashboard: &Dashboard, email: &Email, invited: &Invited) -> Link {
+/// The link to show. It is also sent by e-mail, if that is configured.
+async fn link(dashboard: &Dashboard, email: &Email, kind: LinkKind, invited: &Invited) -> Link {
     let base = &dashboard.settings.dashboard_url;
+    let address = format!("{base}/dashboard/invitation/{}", invited.link);
+    let mailed = match &dashboard.engine.mailer {
+        Some(mailer) => Some(send_link(&**mailer, email, kind, &address, invited.expires).await),
+        None => None,
+    };
     Link {
         email: email.to_string(),
-        address: format!("{base}/dashboard/invitation/{}", invited.link),
+        address,
         until: invited.expires.into(),
+        mailed,
     }
 }

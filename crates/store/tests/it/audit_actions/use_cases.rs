@@ -29,7 +29,7 @@ use engine::{
 };
 use jiff::SignedDuration;
 
-use super::{FROM, device, sign_in_context};
+use super::{FROM, device, notify, sign_in_context};
 use crate::oauth::{approve, redeem, request};
 use crate::sample::{create_account, hash};
 use crate::senders::{name, new};
@@ -252,6 +252,7 @@ impl UseCases {
             | Action::AccountRules
             | Action::AccountSuspend
             | Action::AccountResume
+            | Action::AccountNotify
             | Action::TokenCreate
             | Action::TokenRevoke
             | Action::SecretShow
@@ -342,6 +343,10 @@ impl UseCases {
                     .accounts
                     .credit(&actor, "acme", amount, Some("paid"), None);
                 credited.await.expect("within bounds");
+            }
+            Action::AccountNotify => {
+                let secrets = notify::set(&self.store, &actor, self.account).await;
+                self.secrets.extend(secrets);
             }
             Action::AccountRules => {
                 let change = |rules: &mut domain::billing::SpendingRules| {

@@ -112,6 +112,11 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         "/dashboard/settings/api/secret/rotate",
     ),
     ("settings-people", Operator, "/dashboard/settings/people"),
+    (
+        "settings-notifications",
+        Operator,
+        "/dashboard/settings/notifications",
+    ),
     ("settings-audit", Operator, "/dashboard/settings/audit"),
     ("security", Member, "/dashboard/settings/security"),
     ("operator-people", Operator, "/dashboard/operator/people"),

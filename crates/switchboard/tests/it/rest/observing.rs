@@ -75,9 +75,7 @@ fn wait_for_line(service: &Service, line: &str) {
 fn ended_messages_are_counted_with_their_carrier_and_country(backend: Backend) {
     let service = Service::start(backend);
     service.accept(&sms_with(&json!({"to": ["+37120000001", "+37120000002"]})));
-    service.accept(&sms_with(
-        &json!({"to": ["+37120000003"], "testMode": "fail"}),
-    ));
+    service.accept(&sms_with(&json!({"to": ["+37120000003"], "testMode": "2"})));
     let ended = "switchboard_messages_ended_total{channel=\"sms\"";
     for line in [
         &format!("{ended},carrier=\"simulator\",country=\"LV\",outcome=\"delivered\"}} 2"),

@@ -11,7 +11,8 @@ use domain::delivery::{Callback, CarrierAnswer, Delivery, QueuedMessage, Receipt
 use domain::oauth::ClientIdUrl;
 use domain::ports::{
     CallbackSender, Carrier, CarrierState, ClientDocuments, ForbiddenUrl, Health, ImageGuard,
-    NodeInfo, UnusableDocument, UnusableImage, UrlGuard,
+    Machine, MachineState, NodeInfo, NotificationSender, SignedPost, UnusableDocument,
+    UnusableImage, UrlGuard,
 };
 use domain::{
     Access, AccountId, AllowList, CallbackUrl, Channel, Clock, Code, ImageUrl, MessageId,
@@ -174,6 +175,19 @@ impl CallbackSender for AllowAll {
     }
 }
 
+impl Machine for AllowAll {
+    fn state(&self) -> MachineState {
+        MachineState::default()
+    }
+}
+
+#[async_trait]
+impl NotificationSender for AllowAll {
+    async fn post(&self, _post: SignedPost<'_>, _now: Timestamp) -> Result<(), String> {
+        unreachable!("no notification is configured here")
+    }
+}
+
 /// The system clock, moved ahead by the test.
 #[derive(Default)]
 pub(super) struct TestClock {
@@ -234,6 +248,8 @@ impl Fixture {
             keep_messages: None,
             keep_texts: None,
             fold_ledger_after: None,
+            metrics_by_account: false,
+            notify: Vec::new(),
             pin_from: domain::Originator::parse("Acme").expect("a name"),
             grants: GrantSettings {
                 issuer: "http://auth.example".to_owned(),
@@ -248,9 +264,12 @@ impl Fixture {
             urls: Arc::new(AllowAll),
             images: Arc::new(AllowAll),
             clients: Arc::new(AllowAll),
+            mailer: None,
         };
         let outside = Outside {
             callbacks: Arc::new(AllowAll),
+            machine: Arc::new(AllowAll),
+            notifications: Arc::new(AllowAll),
         };
         let clock = Arc::new(TestClock::default());
         let engine = Engine::start(store, clock.clone(), guards, Some(outside), settings).await;

@@ -15,6 +15,7 @@ pub(super) struct LimitsForm {
     pub(super) requests_per_second: Field,
     pub(super) codes_per_day: Field,
     pub(super) countries: Field,
+    pub(super) low_balance: Field,
     pub(super) approved_senders_only: bool,
     pub(super) admins_consent_only: bool,
 }
@@ -27,6 +28,7 @@ pub(super) struct LimitValues {
     pub(super) requests_per_second: String,
     pub(super) codes_per_day: String,
     pub(super) countries: String,
+    pub(super) low_balance: String,
     pub(super) approved_senders_only: bool,
     pub(super) admins_consent_only: bool,
 }
@@ -35,6 +37,7 @@ impl LimitValues {
     fn new(rules: &SpendingRules) -> Self {
         let cap = rules.daily_cap.map(|cap| cap.to_string());
         let per_hour = rules.per_recipient_hour.map(|limit| limit.to_string());
+        let low = rules.low_balance.map(|low| low.to_string());
         let rate = Some(rules.requests_per_second).filter(|rate| *rate > 0);
         Self {
             requests_per_second: rate.map(|rate| rate.to_string()).unwrap_or_default(),
@@ -43,6 +46,7 @@ impl LimitValues {
             daily_cap: cap.unwrap_or_default(),
             per_recipient_hour: per_hour.unwrap_or_default(),
             countries: rules.countries.to_string(),
+            low_balance: low.unwrap_or_default(),
             approved_senders_only: rules.approved_senders_only,
             admins_consent_only: rules.admins_consent_only,
         }
@@ -57,6 +61,7 @@ impl LimitValues {
             requests_per_second: carried("was_requests_per_second"),
             codes_per_day: carried("was_codes_per_day"),
             countries: carried("was_countries"),
+            low_balance: carried("was_low_balance"),
             approved_senders_only: form.get("was_approved_senders_only") == Some("true"),
             admins_consent_only: form.get("was_admins_consent_only") == Some("true"),
         }
@@ -73,6 +78,7 @@ impl LimitsForm {
             requests_per_second: Field::with(&*now.requests_per_second),
             codes_per_day: Field::with(&*now.codes_per_day),
             countries: Field::with(&*now.countries),
+            low_balance: Field::with(&*now.low_balance),
             approved_senders_only: now.approved_senders_only,
             admins_consent_only: now.admins_consent_only,
             before: now,
@@ -88,6 +94,7 @@ impl LimitsForm {
             requests_per_second: Field::typed(form, "requests_per_second"),
             codes_per_day: Field::typed(form, "codes_per_day"),
             countries: Field::typed(form, "countries"),
+            low_balance: Field::typed(form, "low_balance"),
             approved_senders_only: form.get("approved_senders_only").is_some(),
             admins_consent_only: form.get("admins_consent_only").is_some(),
         }
@@ -124,6 +131,12 @@ impl LimitsForm {
                 &before.codes_per_day,
             ),
             ("countries", "all", &mut self.countries, &before.countries),
+            (
+                "low_balance",
+                "off",
+                &mut self.low_balance,
+                &before.low_balance,
+            ),
         ];
         let mut changes = Vec::new();
         for (key, none, field, before) in fields {
@@ -157,6 +170,7 @@ impl LimitsForm {
             &self.requests_per_second,
             &self.codes_per_day,
             &self.countries,
+            &self.low_balance,
         ];
         fields.iter().any(|field| field.problem.is_some())
     }

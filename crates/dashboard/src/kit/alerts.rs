@@ -1,0 +1,129 @@
+//! What is wrong at present, at the top of every page.
+
+use domain::alert::{Alert, Topic};
+use domain::person::{Role, SignedIn};
+use engine::alerts::words::sentence;
+
+use crate::kit::page::AlertLine;
+
+/// Further alerts are only counted.
+const MAX_LINES: usize = 5;
+const HOSTS: &str = "/dashboard/operator/hosts";
+
+/// The alerts of a person: operators see those of the service, everybody those of their account.
+pub(crate) fn lines(signed_in: &SignedIn, alerts: &[Alert]) -> Vec<AlertLine> {
+    let is_operator = signed_in.role() == Role::Operator;
+    let account = signed_in.account();
+    let is_own = |alert: &Alert| alert.account.is_some() && alert.account == account;
+    let is_shown = |alert: &&Alert| {
+        // An account that never had money is no news for operators.
+        let was_told = alert.told_at.iter().any(Option::is_some);
+        is_own(alert) || (is_operator && was_told)
+    };
+    let shown: Vec<&Alert> = alerts.iter().filter(is_shown).collect();
+    let mut lines: Vec<AlertLine> = shown
+        .iter()
+        .take(MAX_LINES)
+        .map(|alert| AlertLine {
+            text: sentence(alert),
+            path: page(alert.topic, is_operator, is_own(alert)),
+        })
+        .collect();
+    if shown.len() > MAX_LINES {
+        lines.push(AlertLine {
+            text: format!("And {} more", shown.len() - MAX_LINES),
+            path: if is_operator {
+                HOSTS
+            } else {
+                "/dashboard/callbacks"
+            },
+        });
+    }
+    lines
+}
+
+/// The page that explains an alert.
+const fn page(topic: Topic, is_operator: bool, is_own: bool) -> &'static str {
+    match topic {
+        Topic::Carrier => "/dashboard/operator/carriers",
+        Topic::Balance if is_operator && !is_own => "/dashboard/operator/accounts",
+        Topic::Balance => "/dashboard",
+        Topic::CallbackHost if is_operator => HOSTS,
+        Topic::CallbackHost => "/dashboard/callbacks",
+        Topic::Sender => "/dashboard/operator/senders",
+        Topic::Node | Topic::Disk | Topic::Certificate => "/dashboard/operator/nodes",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::alert::Level;
+    use domain::ids::PersonId;
+    use domain::{AccountId, Person, Timestamp};
+
+    use super::*;
+
+    fn person(role: Role, account: u64) -> SignedIn {
+        SignedIn::Person(Person {
+            id: PersonId::new(1).expect("in range"),
+            email: "ann@example.com".parse().expect("an address"),
+            role,
+            account: AccountId::new(account),
+        })
+    }
+
+    fn alert(topic: Topic, account: Option<u64>, was_told: bool) -> Alert {
+        Alert {
+            topic,
+            subject: "x".to_owned(),
+            account: account.and_then(AccountId::new),
+            level: Level::Bad,
+            since: Timestamp::UNIX_EPOCH,
+            told: Level::Bad,
+            told_at: [None, was_told.then_some(Timestamp::UNIX_EPOCH), None],
+            data: r#"{"carrier":"alpha","host":"crm.example","account":"acme","balance":"1.00"}"#
+                .to_owned(),
+        }
+    }
+
+    #[test]
+    fn everybody_sees_their_own_alerts_and_operators_those_of_the_service() {
+        let alerts = [
+            alert(Topic::Carrier, None, true),
+            alert(Topic::CallbackHost, Some(1), true),
+            alert(Topic::Balance, Some(2), false),
+        ];
+        let texts = |signed_in: &SignedIn| {
+            let lines = lines(signed_in, &alerts);
+            lines
+                .into_iter()
+                .map(|line| (line.text, line.path))
+                .collect::<Vec<_>>()
+        };
+        let hosts = "Callbacks to crm.example fail".to_owned();
+        let balance = "The balance of acme is low: 1.00".to_owned();
+        assert_eq!(
+            texts(&person(Role::Member, 1)),
+            [(hosts.clone(), "/dashboard/callbacks")]
+        );
+        assert_eq!(texts(&person(Role::Admin, 2)), [(balance, "/dashboard")]);
+        assert_eq!(
+            texts(&person(Role::Operator, 9)),
+            [
+                (
+                    "Carrier alpha is down".to_owned(),
+                    "/dashboard/operator/carriers"
+                ),
+                (hosts, HOSTS)
+            ]
+        );
+    }
+
+    #[test]
+    fn many_alerts_are_counted() {
+        let alerts: Vec<Alert> = (0..20).map(|_| alert(Topic::Carrier, None, true)).collect();
+        let lines = lines(&person(Role::Operator, 1), &alerts);
+        assert_eq!(lines.len(), MAX_LINES + 1);
+        assert_eq!(lines[MAX_LINES].text, "And 15 more");
+    }
+}

@@ -1,0 +1,96 @@
+//! Alerts and notifications in plain words.
+
+use std::fmt::Write as _;
+
+use domain::alert::{Alert, Level, Topic};
+use serde_json::Value;
+
+fn field<'a>(data: &'a Value, name: &str) -> &'a str {
+    data[name].as_str().unwrap_or("unknown")
+}
+
+/// What is wrong, in a sentence without a full stop.
+pub fn sentence(alert: &Alert) -> String {
+    let data: Value = serde_json::from_str(&alert.data).unwrap_or_default();
+    match (alert.topic, alert.level) {
+        (Topic::Carrier, _) => format!("Carrier {} is down", field(&data, "carrier")),
+        (Topic::Balance, Level::Worse) => {
+            format!("The balance of {} is used up", field(&data, "account"))
+        }
+        (Topic::Balance, _) => format!(
+            "The balance of {} is low: {}",
+            field(&data, "account"),
+            field(&data, "balance")
+        ),
+        (Topic::CallbackHost, _) => {
+            format!("Callbacks to {} fail", field(&data, "host"))
+        }
+        (Topic::Sender, _) => format!(
+            "The sender ID {} of {} waits for a review",
+            field(&data, "sender"),
+            field(&data, "account")
+        ),
+        (Topic::Node, _) => format!("Node {} was lost", field(&data, "node")),
+        (Topic::Disk, _) => format!("The disk of {} is nearly full", field(&data, "host")),
+        (Topic::Certificate, _) => format!(
+            "The certificate of {} expires on {}",
+            field(&data, "host"),
+            field(&data, "expires")
+        ),
+    }
+}
+
+/// Subject and text of the e-mail with a notification.
+pub(crate) fn mail(body: &str) -> (String, String) {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let (event, data) = (field(&body, "type"), &body["data"]);
+    let summary = match event {
+        "carrier.down" => format!("carrier {} is down", field(data, "carrier")),
+        "carrier.up" => format!("carrier {} is up again", field(data, "carrier")),
+        "balance.low" => format!("the balance of {} is low", field(data, "account")),
+        "balance.empty" => format!("the balance of {} is used up", field(data, "account")),
+        "callbacks.host_down" => format!("callbacks to {} fail", field(data, "host")),
+        "sender.pending" => format!("sender ID {} waits for a review", field(data, "sender")),
+        "node.lost" => format!("node {} was lost", field(data, "node")),
+        "disk.low" => format!("the disk of {} is nearly full", field(data, "host")),
+        "certificate.expiring" => format!("the certificate of {} expires", field(data, "host")),
+        other => other.to_owned(),
+    };
+    let mut text = format!("{}\n\n", capitalized(&summary));
+    for (name, value) in data.as_object().into_iter().flatten() {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    let _ = writeln!(text, "time: {}\nevent: {event}", field(&body, "timestamp"));
+    // A subject is one line.
+    let summary = summary.replace(char::is_control, " ");
+    (format!("[Switchboard] {summary}"), text)
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::alert::Event;
+
+    #[test]
+    fn every_event_has_words() {
+        for event in Event::ALL {
+            let body = format!(
+                r#"{{"type":"{event}","timestamp":"2026-11-17T10:00:00Z","data":{{"carrier":"a\nb","account":"acme","host":"h"}}}}"#
+            );
+            let (subject, text) = mail(&body);
+            assert!(!subject.contains(event.name()), "{subject}");
+            assert!(!subject.contains('\n'), "{subject}");
+            assert!(text.contains(&format!("event: {event}")), "{text}");
+        }
+    }
+}
