@@ -87,11 +87,7 @@ mod tests {
                     Kind::Gauge => "gauge",
                     Kind::Histogram => "histogram",
                 };
-                let labels = match metric.labels {
-                    "" => String::new(),
-                    labels => format!("{{{labels}}}"),
-                };
-                format!("| `{}{labels}` | {kind} | {} |", metric.name, metric.help)
+                format!("| `{}` | {kind} | {} |", metric.series, metric.help)
             })
             .collect();
         let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
@@ -127,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_catalogue_has_exactly_the_metrics_in_use() {
-        let known = METRICS.iter().map(|metric| metric.name.to_owned());
+        let known = METRICS.iter().map(|metric| metric.name().to_owned());
         assert_eq!(names_in_use(), known.collect());
     }
 
@@ -153,7 +149,7 @@ mod tests {
         assert_eq!(ids.len(), panels.len(), "each panel has an ID of its own");
         let alerts = include_str!("../../../deploy/prometheus/alerts.yml");
         let tests = include_str!("../../../deploy/prometheus/alerts_test.yml");
-        let known: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        let known: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name()).collect();
         for (file, text) in [
             ("dashboard", dashboard),
             ("alerts", alerts),
@@ -178,10 +174,10 @@ mod tests {
 
     #[test]
     fn names_follow_the_conventions() {
-        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name()).collect();
         assert_eq!(names.len(), METRICS.len(), "a name twice");
         for metric in METRICS {
-            let name = metric.name;
+            let name = metric.name();
             let is_counter = metric.kind == Kind::Counter;
             assert_eq!(name.ends_with("_total"), is_counter, "{name}");
             let is_time = metric.kind == Kind::Histogram;

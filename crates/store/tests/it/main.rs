@@ -112,6 +112,7 @@ macro_rules! on_a_pooled_database {
 
 mod accepting;
 mod access;
+mod alerts;
 mod attempts;
 mod audit;
 mod audit_actions;
@@ -143,6 +144,7 @@ mod memberships;
 mod messages;
 mod model;
 mod money;
+mod monitoring;
 mod nodes;
 mod oauth;
 mod opening;

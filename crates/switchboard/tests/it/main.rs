@@ -10,6 +10,7 @@ mod deploy;
 mod faults;
 mod mcp;
 mod nodes;
+mod notify;
 mod oauth;
 mod packaging;
 mod people;

@@ -12,7 +12,7 @@ mod listen;
 mod pausing;
 mod proxy;
 mod replay;
-mod reports;
+pub(crate) mod reports;
 mod responses;
 mod restart;
 mod scheduled;

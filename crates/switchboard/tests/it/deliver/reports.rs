@@ -45,7 +45,7 @@ fn signing_account(service: &Service) -> (String, String) {
     (token, secret.to_owned())
 }
 
-fn check_headers(report: &ReceivedRequest, secret: &str) -> String {
+pub(crate) fn check_headers(report: &ReceivedRequest, secret: &str) -> String {
     let header = |name| {
         report
             .header(name)

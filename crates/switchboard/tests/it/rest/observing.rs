@@ -2,12 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use testkit::http;
 use testkit::{Backend, Process, temp_dir};
 
-use super::service::{Service, binary, check, sms, sms_with};
+use super::service::{Service, binary, check, sms, sms_with, wait_for};
 use serde_json::json;
 
 fn health_and_metrics_are_served(backend: Backend) {
@@ -61,15 +60,10 @@ fn health_and_metrics_are_served(backend: Backend) {
 
 /// Waits until the metrics have this line.
 fn wait_for_line(service: &Service, line: &str) {
-    let deadline = Instant::now() + Duration::from_mins(1);
-    loop {
+    wait_for(line, || {
         let text = service.raw("GET", "/metrics", &[], b"").text();
-        if text.lines().any(|shown| shown == line) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "no {line:?} in:\n{text}");
-        std::thread::sleep(Duration::from_millis(50)); // tidy: polls
-    }
+        text.lines().any(|shown| shown == line).then_some(())
+    });
 }
 
 fn ended_messages_are_counted_with_their_carrier_and_country(backend: Backend) {
