@@ -56,7 +56,7 @@ pub struct FailingReceiver {
 
 #[async_trait]
 pub trait AlertStore: Send + Sync + 'static {
-    /// The alerts of an account, or all, the newest first, at most `limit`.
+    /// The alerts of an account, or all, those of the service first, then the newest first, at most `limit`.
     async fn list_alerts(
         &self,
         account: Option<AccountId>,

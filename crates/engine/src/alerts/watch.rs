@@ -26,6 +26,8 @@ const ACCOUNTS: u32 = 500;
 const SENDERS: u32 = 500;
 /// A receiver fails when one of its callbacks was tried so often: it has failed for half a minute by then.
 const FAILED_TRIES: u32 = 3;
+/// How many failing receivers of an account are told.
+const RECEIVERS_OF_ACCOUNT: usize = 20;
 /// How long a lost node is shown.
 const SHOW_LOST: SignedDuration = SignedDuration::from_hours(1);
 /// A certificate that expires sooner is told.
@@ -103,16 +105,24 @@ impl AlertWatch {
         let gone = known.values().filter(|alert| {
             is_looked_at(&alert.subject) && !observed.contains(alert.subject.as_str())
         });
-        let gone = gone.map(|alert| Observation {
-            topic: alert.topic,
-            subject: alert.subject.clone(),
-            account: alert.account,
-            level: Level::Fine,
-            data: alert.data.clone(),
-            quiet_at_first: false,
-        });
-        let gone: Vec<Observation> = gone.collect();
-        for observation in seen.observations.iter().chain(&gone) {
+        let mut fine = Vec::new();
+        for alert in gone {
+            if alert.topic == Topic::Carrier {
+                // It was removed from the configuration, so it is neither down nor up.
+                let now = self.clock.now();
+                self.store.change_alert(Some(alert), None, &[], now).await?;
+                continue;
+            }
+            fine.push(Observation {
+                topic: alert.topic,
+                subject: alert.subject.clone(),
+                account: alert.account,
+                level: Level::Fine,
+                data: alert.data.clone(),
+                quiet_at_first: false,
+            });
+        }
+        for observation in seen.observations.iter().chain(&fine) {
             let before = known.get(observation.subject.as_str()).copied();
             self.store_change(before, observation).await?;
         }
@@ -187,10 +197,13 @@ impl AlertWatch {
                 quiet_at_first: false,
                 subject: carrier,
             });
+        let observations: Vec<Observation> = observations.collect();
+        // While the nodes start, none has reported its carriers.
+        let scope = observations.is_empty().then(BTreeSet::new);
         Ok(Seen {
             topic: Topic::Carrier,
-            scope: None,
-            observations: observations.collect(),
+            scope,
+            observations,
         })
     }
 
@@ -238,7 +251,14 @@ impl AlertWatch {
     }
 
     async fn receivers(&self) -> Result<Seen, StoreError> {
-        let failing = self.store.list_failing_receivers(FAILED_TRIES).await?;
+        let mut failing = self.store.list_failing_receivers(FAILED_TRIES).await?;
+        // One account must not crowd out the alerts of others.
+        let mut counts: BTreeMap<AccountId, usize> = BTreeMap::new();
+        failing.retain(|receiver| {
+            let count = counts.entry(receiver.account).or_default();
+            *count += 1;
+            *count <= RECEIVERS_OF_ACCOUNT
+        });
         let ids: Vec<AccountId> = failing.iter().map(|receiver| receiver.account).collect();
         let names = self.names(&ids).await?;
         let observations = failing.into_iter().map(|receiver| {

@@ -4,7 +4,8 @@ use super::{Sql, sql};
 
 pub(crate) const LIST: Sql = sql!(
     "SELECT topic, subject, account_id, level, since_us, told, told_0_us, told_1_us, told_2_us, data FROM alert
-    WHERE CAST(?1 AS BIGINT) IS NULL OR account_id = CAST(?1 AS BIGINT) ORDER BY since_us DESC LIMIT ?2"
+    WHERE CAST(?1 AS BIGINT) IS NULL OR account_id = CAST(?1 AS BIGINT) 
+    ORDER BY CASE WHEN account_id = 0 THEN 0 ELSE 1 END, since_us DESC LIMIT ?2"
 );
 pub(crate) const CREATE: Sql = sql!(
     "INSERT INTO alert (topic, subject, account_id, level, since_us, told, told_0_us, told_1_us, told_2_us, data)
