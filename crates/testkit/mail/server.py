@@ -5,13 +5,13 @@
 MODE is "smtps" or "starttls". The first line of its output is the port; each further line is a received mail as JSON.
 """
 
+import asyncio
 import json
 import ssl
 import sys
 from email import message_from_bytes
 from email.policy import default
 
-from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
 
 
@@ -32,7 +32,7 @@ class Mails:
 
 def check(server, session, envelope, mechanism, given):
     is_right = given.login == user.encode() and given.password == password.encode()
-    return AuthResult(success=is_right)
+    return AuthResult(success=is_right, auth_data=given)
 
 
 mode, certificate, key, user, password = sys.argv[1:]
@@ -45,17 +45,16 @@ else:
     settings |= {"auth_require_tls": False}
 
 
-class Server(Controller):
-    def factory(self):
-        return SMTP(self.handler, hostname="localhost", **settings)
+
+async def serve():
+    loop = asyncio.get_running_loop()
+    make = lambda: SMTP(Mails(), hostname="localhost", loop=loop, **settings)
+    tls = context if mode == "smtps" else None
+    server = await loop.create_server(make, "127.0.0.1", 0, ssl=tls)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    # It ends with the test, which holds the other end.
+    await loop.run_in_executor(None, sys.stdin.read)
+    server.close()
 
 
-controller = Server(
-    Mails(), hostname="127.0.0.1", port=0, ssl_context=context if mode == "smtps" else None
-)
-# The check that it answers does not know which port the system chose.
-controller._trigger_server = lambda: None
-controller.start()
-print(controller.server.sockets[0].getsockname()[1], flush=True)
-sys.stdin.read()
-controller.stop()
+asyncio.run(serve())

@@ -233,6 +233,11 @@ mod tests {
             ("requests_per_second=off", RuleChange::RequestsPerSecond(0)),
             ("requests_per_second=25", RuleChange::RequestsPerSecond(25)),
             ("codes_per_day=1", RuleChange::CodesPerDay(1)),
+            (
+                "low_balance=10.00",
+                RuleChange::LowBalance(Some(money("10"))),
+            ),
+            ("low_balance=off", RuleChange::LowBalance(None)),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
@@ -264,6 +269,7 @@ mod tests {
             ("requests_per_second=1000001", "from 1 to 1000000"),
             ("codes_per_day=0", "from 1 to 10000000"),
             ("codes_per_day=off", "from 1 to 10000000"),
+            ("low_balance=-1", "or write off"),
         ] {
             let reason = text.parse::<RuleChange>().expect_err(text);
             assert!(reason.contains(fragment), "{text}: {reason}");

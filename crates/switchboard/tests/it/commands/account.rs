@@ -100,13 +100,14 @@ fn rules(backend: Backend) {
         "approved_senders_only=true",
         "requests_per_second=25",
         "codes_per_day=7",
+        "low_balance=10",
         "--json",
     ];
     let json = run(&service, &[&set[..], &more].concat()).json();
     let expected = json!({
         "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
         "approvedSendersOnly": true, "requestsPerSecond": 25, "codesPerDay": 7,
-        "adminsConsentOnly": false,
+        "adminsConsentOnly": false, "lowBalance": "10.00",
     });
     assert_eq!(json, expected);
     let in_force = [

@@ -79,6 +79,7 @@ fn accounts(backend: Backend) {
                 "creditLimit",
                 "dailyCap",
                 "id",
+                "lowBalance",
                 "name",
                 "perRecipientHour",
                 "requestsPerSecond",
