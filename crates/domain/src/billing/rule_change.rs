@@ -299,6 +299,8 @@ mod tests {
             requests_per_second: 0,
             codes_per_day: 500,
             admins_consent_only: false,
+            texts_for: TextRoles::All,
+            low_balance: None,
         };
         assert_eq!(rules, expected);
     }
