@@ -3,7 +3,8 @@
 
 The result is an OCI image layout (oci-layout, index.json, blobs) that is also an archive of Docker (manifest.json), in
 one tar file: `docker load`, `podman load` and `skopeo copy oci-archive:FILE` read it. The health check is not a part of
-the OCI specification; Docker and Podman read it from the configuration when they load the file as Docker's archive.
+the OCI specification. Docker reads it from the configuration; Podman does if it reads the file as Docker's archive:
+`podman pull docker-archive:FILE`.
 """
 
 import argparse
