@@ -24,6 +24,7 @@ use crate::money::Money;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::sender::originator::Originator;
+use crate::trace::TraceContext;
 
 /// This node's right to work on a queued row. A settlement with another claim changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,6 +64,8 @@ pub struct QueuedMessage {
     pub pool: Option<PoolId>,
     /// How many earlier attempts got no answer. In each of them the carrier may have taken the message.
     pub unknown_tries: u32,
+    /// The trace of the request that the message came with.
+    pub trace: Option<TraceContext>,
 }
 
 impl QueuedMessage {
@@ -88,6 +91,7 @@ impl QueuedMessage {
             tries: 0,
             pool: None,
             unknown_tries: 0,
+            trace: submission.trace,
         }
     }
 }
@@ -247,6 +251,8 @@ pub struct Callback {
     /// The number of earlier attempts.
     pub tries: u32,
     pub claim: Claim,
+    /// The trace of its message.
+    pub trace: Option<TraceContext>,
 }
 
 /// The result of an attempt to deliver a callback.

@@ -26,6 +26,7 @@ pub mod ports;
 pub mod quoted;
 pub mod sender;
 mod sha256;
+pub mod trace;
 
 pub use access::permission::{Permission, Permissions};
 pub use access::token::{TokenHash, TokenSecret};
@@ -50,3 +51,4 @@ pub use number::network::Network;
 pub use person::{Email, Person, Role};
 pub use sender::originator::Originator;
 pub use sha256::sha256;
+pub use trace::TraceContext;

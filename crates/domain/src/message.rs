@@ -25,6 +25,7 @@ use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::quoted::Quoted;
 use crate::sender::originator::Originator;
+use crate::trace::TraceContext;
 
 pub const MAX_RECIPIENTS: usize = 1000;
 
@@ -162,6 +163,8 @@ pub struct Submission {
     pub idempotency: Option<IdempotencyClaim>,
     /// The initial holder.
     pub holder: Holder,
+    /// The trace of the caller's request.
+    pub trace: Option<TraceContext>,
 }
 
 /// Who holds a message while it waits to be sent.

@@ -192,7 +192,13 @@ impl Callbacks {
         reservation: Option<Reservation>,
         ended: impl Iterator<Item = &'a mut Ended>,
     ) {
+        let ended = ended.inspect(|ended| {
+            if let Some(trace) = ended.trace {
+                tracing::info!(message_id = %ended.id, trace_id = %trace.trace_id(), "ended");
+            }
+        });
         let Some(mut reservation) = reservation else {
+            ended.for_each(drop);
             return;
         };
         let created = ended.filter_map(|ended| ended.callback.take());
@@ -314,6 +320,10 @@ impl Callbacks {
             "failed"
         };
         metrics::counter!("switchboard_callback_tries_total", "outcome" => outcome).increment(1);
+        if let (Some(trace), Some(message_id)) = (callback.trace, callback.message) {
+            let (trace_id, status) = (trace.trace_id(), delivery.attempt.status);
+            tracing::info!(%message_id, callback_id = %callback.id, %trace_id, status, outcome, "callback sent");
+        }
         delivery
     }
 

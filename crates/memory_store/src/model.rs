@@ -11,7 +11,7 @@ use domain::message::{
 use domain::ports::{Accepted, ClaimedRow, StoredAnswer};
 use domain::{
     AccountId, CallbackUrl, MessageId, MessageState, Network, NodeId, Priority, ReceiverId,
-    Timestamp,
+    Timestamp, TraceContext,
 };
 
 /// The owner of rows that no node holds.
@@ -81,6 +81,7 @@ pub struct Report {
     pub created_at: Timestamp,
     pub tries: u32,
     pub is_done: bool,
+    pub trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Default)]

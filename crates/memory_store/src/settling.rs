@@ -242,8 +242,9 @@ impl Model {
             created_at: end.at,
             tries: 0,
             is_done: false,
+            trace: row.queued.trace,
         });
-        let message = row.queued.id;
+        let (message, trace) = (row.queued.id, row.queued.trace);
         let (channel, network, began_at) = (row.queued.channel, row.network, row.due_at);
         let callback = report.map(|report| self.create_report(by.node, report, by.hold, by.now));
         Some(Ended {
@@ -254,6 +255,7 @@ impl Model {
             began_at,
             ended_at: end.at,
             callback: callback.filter(|_| by.hold),
+            trace,
         })
     }
 }

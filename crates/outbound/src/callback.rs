@@ -38,6 +38,8 @@ static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
+static TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
 /// Which responses acknowledge a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acknowledgement {
@@ -214,6 +216,12 @@ impl CallbackRequest<'_> {
         headers.insert(&WEBHOOK_ID, header_value(self.id.clone()));
         headers.insert(&WEBHOOK_TIMESTAMP, header_value(timestamp));
         headers.insert(&WEBHOOK_SIGNATURE, header_value(signature));
+        if let Some(trace) = self.callback.trace {
+            let mut parent = [0; 8];
+            getrandom::fill(&mut parent).expect("the operating system gives random bytes");
+            let trace = trace.child(u64::from_ne_bytes(parent));
+            headers.insert(&TRACEPARENT, header_value(trace.to_string()));
+        }
         *request.headers_mut() = headers;
         Ok(request)
     }
@@ -221,7 +229,7 @@ impl CallbackRequest<'_> {
 
 fn header_value(text: String) -> HeaderValue {
     HeaderValue::from_maybe_shared(Bytes::from(text))
-        .expect("digits and Base64 are fit for a header")
+        .expect("digits, dashes and Base64 are fit for a header")
 }
 
 #[async_trait]

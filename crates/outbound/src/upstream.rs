@@ -256,7 +256,10 @@ impl Carrier for Upstream {
             Ok(reply) => {
                 if reply.status.is_client_error() {
                     let (carrier, answer) = (&self.settings.name, answer_text(&reply));
-                    tracing::debug!(carrier, message = %queued.id, answer, "a message was not accepted");
+                    let trace_id = queued
+                        .trace
+                        .map(|trace| tracing::field::display(trace.trace_id()));
+                    tracing::debug!(carrier, message_id = %queued.id, trace_id, answer, "a message was not accepted");
                 }
                 judge(&reply, queued.claim.attempt > 1)
             }

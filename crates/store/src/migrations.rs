@@ -109,6 +109,7 @@ migrations! {
     26 "0026_fill_factor" Compatible,
     27 "0027_records" Compatible,
     28 "0028_alerts" Compatible,
+    29 "0029_trace" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -71,24 +71,24 @@ impl FirstStart {
             Some(self.send_step(config, listening)),
             Some(next_step(config)),
         ];
-        let mut text = format!(
+        let mut lines = vec![format!(
             "\nThis is the first start. It created the account '{ACCOUNT}' with {BALANCE} {}.\n\
              The sign-in link and the API token below are shown only once.\n",
             config.billing.currency
-        );
-        for (number, step) in (1..).zip(steps.into_iter().flatten()) {
-            text += &format!("\n{number}. {step}");
-        }
-        text += &format!("\nReference: {}/docs\n", config.base_url(listening));
+        )];
+        let steps = (1..).zip(steps.into_iter().flatten());
+        lines.extend(steps.map(|(number, step)| format!("{number}. {step}")));
+        lines.push(format!("Reference: {}/docs", config.base_url(listening)));
         if roles.contains(&Role::Mcp) {
             let mcp = config.mcp_url(listening);
-            text += &format!("AI clients, with the same token: {mcp}/mcp\n");
+            lines.push(format!("AI clients, with the same token: {mcp}/mcp"));
         }
         let key = keys::file(config);
         if key.exists() && config.security.key.is_none() {
-            text += &format!("Keep a copy of the encryption key: {}\n", key.display());
+            let key = key.display();
+            lines.push(format!("Keep a copy of the encryption key: {key}"));
         }
-        text + "\n"
+        lines.join("\n") + "\n\n"
     }
 
     fn sign_in_step(&self, config: &Config, listening: SocketAddr) -> String {

@@ -72,13 +72,14 @@ pub(crate) async fn run(
     let worker = roles.contains(&Role::Worker);
     let _only_worker = if worker { lock(&database)? } else { None };
     let resolver = outside::resolver(&config);
-    let outside = match worker {
-        true => Some(Outside {
+    let outside = if worker {
+        Some(Outside {
             callbacks: outside::callback_client(&config, resolver.clone())?,
             notifications: outside::notifier(&config, resolver.clone())?,
             machine: Arc::new(ThisMachine::new(&config, &database)),
-        }),
-        false => None,
+        })
+    } else {
+        None
     };
     let engine = Engine::start(
         store.clone(),

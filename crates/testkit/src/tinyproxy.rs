@@ -1,5 +1,6 @@
 //! A real HTTP proxy: tinyproxy, with a user and a password.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -38,7 +39,7 @@ impl Tinyproxy {
             Self::PASSWORD
         );
         for port in ports {
-            settings += &format!("ConnectPort {port}\n");
+            writeln!(settings, "ConnectPort {port}").expect("a string takes everything");
         }
         let file = folder.path().join("tinyproxy.conf");
         fs::write(&file, settings).expect("written");

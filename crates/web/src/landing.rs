@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use http::HeaderMap;
 use http::header::{ACCEPT, VARY};
+use http::{HeaderMap, HeaderValue};
 use requests::wrong_method;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ async fn answer(State(landing): State<Arc<Landing>>, headers: HeaderMap) -> Resp
         Some(dashboard) if wants_html(&headers) => Redirect::to(dashboard).into_response(),
         _ => Json(&*landing).into_response(),
     };
-    let vary = const { http::HeaderValue::from_static("accept") };
+    let vary = HeaderValue::from_static("accept");
     response.headers_mut().insert(VARY, vary);
     response
 }
@@ -68,7 +68,7 @@ fn is_zero_quality(parameter: &str) -> bool {
         && value
             .trim_start()
             .parse::<f32>()
-            .is_ok_and(|quality| quality == 0.0)
+            .is_ok_and(|quality| quality <= 0.0)
 }
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ async fn look_up(
     let repeatable = IdempotentRequest::new(key.as_bytes(), typed.text("msisdn").as_bytes());
     let submit = &dashboard.engine.submit;
     let access = member.access();
-    let stored = submit.look_up(&access, order(typed.text("msisdn")), repeatable);
+    let stored = submit.look_up(&access, order(typed.text("msisdn")), repeatable, None);
     match stored.await {
         Ok(receipt) => {
             wait_for(&dashboard, member.account.id, receipt.first).await?;

@@ -100,7 +100,12 @@ async fn send(
     let sent = dashboard
         .engine
         .submit
-        .send(&member.access(), draft.order(), Some(draft.once_only()))
+        .send(
+            &member.access(),
+            draft.order(),
+            Some(draft.once_only()),
+            None,
+        )
         .await;
     match sent {
         Ok(receipt) if receipt.messages == 1 => {

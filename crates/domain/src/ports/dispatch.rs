@@ -17,6 +17,7 @@ use crate::message::channel::Channel;
 use crate::message::outcome::Outcome;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
+use crate::trace::TraceContext;
 
 /// A message that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub struct Ended {
     pub ended_at: Timestamp,
     /// Its callback, if the caller wants one and this node holds it. A callback that no node holds waits in the store.
     pub callback: Option<Callback>,
+    pub trace: Option<TraceContext>,
 }
 
 /// A row of the message queue, and the claim under which a node holds it.

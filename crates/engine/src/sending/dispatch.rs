@@ -374,7 +374,10 @@ impl Dispatch {
         }
         let skipped = message.route.len() > next;
         if message.may_work_later || skipped {
-            tracing::debug!(%code, "a message is tried again later");
+            let trace_id = queued
+                .trace
+                .map(|trace| tracing::field::display(trace.trace_id()));
+            tracing::debug!(message_id = %queued.id, trace_id, %code, "a message is tried again later");
             metrics::counter!("switchboard_send_retries_total").increment(1);
             let pause = send_pause(queued.tries.saturating_add(1), random());
             let again = self.clock.now() + pause;

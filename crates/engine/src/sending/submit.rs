@@ -18,7 +18,9 @@ use domain::billing::NotPaid;
 use domain::message::text::Shape;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
-use domain::{Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp};
+use domain::{
+    Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp, TraceContext,
+};
 use jiff::SignedDuration;
 
 use crate::batcher::{BatchError, Limits};
@@ -182,10 +184,12 @@ impl Submit {
         access: &Access,
         order: SmsInput<'_>,
         repeatable: Option<IdempotentRequest>,
+        trace: Option<TraceContext>,
     ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
         let from = self.approvals.originator(access, &order.from).await?;
-        let checked = order.check(access.account, from, self.clock.now())?;
+        let mut checked = order.check(access.account, from, self.clock.now())?;
+        checked.trace = trace;
         let routed = self.route(checked)?;
         routed.check_countries(access)?;
         self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
@@ -198,10 +202,12 @@ impl Submit {
         access: &Access,
         order: ViberInput<'_>,
         repeatable: Option<IdempotentRequest>,
+        trace: Option<TraceContext>,
     ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
         let from = self.approvals.approved(access, &order.from).await?;
-        let checked = order.check(access.account, from, self.clock.now())?;
+        let mut checked = order.check(access.account, from, self.clock.now())?;
+        checked.trace = trace;
         let routed = self.route(checked)?;
         routed.check_countries(access)?;
         let interactive = routed.checked.interactive.as_ref();
@@ -219,9 +225,11 @@ impl Submit {
         access: &Access,
         order: LookupInput<'_>,
         repeatable: Option<IdempotentRequest>,
+        trace: Option<TraceContext>,
     ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
-        let checked = order.check(access.account, self.clock.now())?;
+        let mut checked = order.check(access.account, self.clock.now())?;
+        checked.trace = trace;
         let routed = self.route(checked).map_err(lookup::as_subscriber)?;
         self.accept(routed, [Field::Subscriber, Field::CallbackUrl], repeatable)
             .await

@@ -253,6 +253,7 @@ fn random_request(env: &Environment, number: u64) -> Request {
         expires_at: now + SignedDuration::from_mins(4),
         test_mode: None,
         charged_parts: parts,
+        trace: None,
     };
     Request {
         checked,

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::{DialProblem, Target};
-use crate::exchange::AGENT;
 
 /// The maximum size of the head of the proxy's answer.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
@@ -106,9 +105,7 @@ impl HttpProxy {
             .map_or_else(String::new, |value| {
                 format!("Proxy-Authorization: {value}\r\n")
             });
-        format!(
-            "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: {AGENT}\r\n{authorization}\r\n"
-        )
+        format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{authorization}\r\n")
     }
 
     /// Logs a failure of the proxy itself. Callers of the service do not see its address, so operators find it here.

@@ -145,7 +145,8 @@ impl SmppCarrier {
             if is_late || tries >= self.settings.unknown_tries {
                 tracing::warn!(
                     carrier = self.settings.name,
-                    message = %queued.id,
+                    message_id = %queued.id,
+                    trace_id = queued.trace.map(|trace| tracing::field::display(trace.trace_id())),
                     part = number,
                     tries,
                     "no answer to a part; it is not sent again and waits for a receipt"

@@ -1,5 +1,6 @@
 //! Responses of receivers, and how they are judged.
 
+use domain::TraceContext;
 use domain::delivery::{Callback, CallbackKind};
 use outbound::CallbackClient;
 
@@ -274,4 +275,36 @@ async fn a_damaged_secret_sends_nothing() {
     assert_eq!(delivery.attempt.reason, reason);
     assert!(receiver.requests().is_empty());
     assert!(client().deliver(&report, &[SECRET], now()).await.received);
+}
+
+#[tokio::test]
+async fn a_report_on_a_traced_message_goes_on_with_its_trace() {
+    let receiver = Receiver::answering_ok().await;
+    let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let traced = Callback {
+        trace: TraceContext::parse(header.as_bytes()),
+        ..callback(&receiver.url())
+    };
+    for callback in [&traced, &traced, &callback(&receiver.url())] {
+        let delivery = client().deliver(callback, &[SECRET], now()).await;
+        assert!(delivery.received);
+    }
+    let sent: Vec<Option<String>> = receiver
+        .requests()
+        .iter()
+        .map(|request| {
+            let mut lines = request.head.lines();
+            let found = lines.find_map(|line| line.strip_prefix("traceparent: "));
+            found.map(str::to_owned)
+        })
+        .collect();
+    let [Some(first), Some(second), None] = &sent[..] else {
+        panic!("{sent:?}");
+    };
+    for sent in [first, second] {
+        assert!(TraceContext::parse(sent.as_bytes()).is_some(), "{sent}");
+        let same_trace = sent.starts_with(&header[..36]) && sent.ends_with(&header[52..]);
+        assert!(same_trace && sent != header, "{sent}");
+    }
+    assert_ne!(first, second, "each attempt is its own parent");
 }

@@ -92,6 +92,7 @@ pub(crate) fn callback(url: &str) -> Callback {
             due_at: now(),
             attempt: 1,
         },
+        trace: None,
     }
 }
 

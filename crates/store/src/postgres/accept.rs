@@ -27,16 +27,18 @@ use crate::rows::{self, SendColumns, micros};
 ///
 /// The paying accounts were locked by an earlier statement: a statement that waits for a lock sees the current locked
 /// row, but everything else, including the ledger, as it was when the wait began.
-const INSERT: &str = concat!(
-    "WITH funds AS MATERIALIZED (
+macro_rules! insert {
+    ($column:literal, $value:literal, $array:literal) => {
+        concat!(
+        "WITH funds AS MATERIALIZED (
         SELECT a.id, c.cost, c.messages, c.at_us, a.credit_limit_micros, a.daily_cap_micros,
             coalesce(l.id, 0) AS entry, coalesce(l.balance_micros, 0) AS balance_micros,
             greatest(l.spent_day, c.day) AS day, CASE WHEN l.spent_day >= c.day THEN l.spent_micros ELSE 0 END AS spent
         FROM UNNEST($24::bigint[], $25::bigint[], $26::bigint[], $27::int[], $28::bigint[])
             AS c (account_id, cost, messages, day, at_us)
         JOIN account AS a ON a.id = c.account_id",
-    newest_entry!("a.id"),
-    "WHERE a.per_recipient_hour IS NULL
+        newest_entry!("a.id"),
+        "WHERE a.per_recipient_hour IS NULL
     ), charged AS MATERIALIZED (
         SELECT * FROM funds
         WHERE cost = 0 OR (balance_micros + credit_limit_micros >= cost
@@ -49,17 +51,25 @@ const INSERT: &str = concat!(
     ), stored AS (
         INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
             dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, price_micros,
-            channel, interactive)
+            channel, interactive",
+            $column,
+            ")
         SELECT s.first_id + n, ($1::bigint[])[s.skipped + n + 1], s.account_id, s.originator, s.body, s.coding,
             s.coding_given, s.udh, s.parts, s.priority, s.dlr_url, s.test_mode, s.accepted_us, s.scheduled_us,
             s.expires_us, s.state, nullif(($21::int[])[s.skipped + n + 1], 0), ($22::bigint[])[s.skipped + n + 1],
-            s.channel, s.interactive
+            s.channel, s.interactive",
+            $value,
+            "
         FROM UNNEST($2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::bytea[], $8::smallint[],
             $9::boolean[], $10::bytea[], $11::smallint[], $12::smallint[], $13::bytea[], $14::smallint[],
             $15::bigint[], $16::bigint[], $17::bigint[], $18::smallint[], $23::boolean[],
-            $29::smallint[], $30::bytea[])
+            $29::smallint[], $30::bytea[]",
+            $array,
+            ")
             AS s (first_id, skipped, recipients, account_id, originator, body, coding, coding_given, udh, parts,
-                priority, dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, free, channel, interactive)
+                priority, dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, free, channel, interactive",
+            $column,
+            ")
             CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
         WHERE s.free OR s.account_id IN (SELECT id FROM charged)
     ), queued AS (
@@ -74,7 +84,12 @@ const INSERT: &str = concat!(
         WHERE s.free OR s.account_id IN (SELECT id FROM charged)
     )
     SELECT id FROM charged"
-);
+        )
+    };
+}
+const INSERT: &str = insert!("", "", "");
+/// For a batch with traces. Most have none, and no column costs them anything.
+const INSERT_TRACED: &str = insert!(", trace", ", s.trace", ", $33::bytea[]");
 
 /// Whether a submission is stored without checking the balance of its account.
 fn is_free(submission: &Submission) -> bool {
@@ -88,8 +103,8 @@ impl Retryable for PlainBatch<'_> {
     type Output = Vec<i64>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<i64>, Fault> {
-        let statement = client.prepare_cached(INSERT).await?;
         let columns = MessageColumns::from_submissions(self.0.iter());
+        let statement = client.prepare_cached(columns.statement()).await?;
         let costs = Charges::from_submissions(self.0.iter());
         let (values, payers) = (columns.values(&costs), costs.payers());
         let client = &*client;
@@ -149,7 +164,7 @@ impl Retryable for CarefulBatch<'_> {
         let stored = stored.map(|(submission, _)| *submission);
         codes::store_texts(&transaction, self.keys, stored.clone()).await?;
         let columns = MessageColumns::from_paid(stored);
-        let statement = transaction.prepare_cached(INSERT).await?;
+        let statement = transaction.prepare_cached(columns.statement()).await?;
         let charged_already = Charges::default();
         transaction
             .query(&statement, &columns.values(&charged_already))
@@ -255,16 +270,35 @@ struct MessageColumns<'a> {
     interactive: Vec<Option<Vec<u8>>>,
     pool_account: Vec<i64>,
     pool_expires_us: Vec<Option<i64>>,
+    /// Empty if no submission has one.
+    trace: Vec<Option<Vec<u8>>>,
 }
 
 impl<'a> MessageColumns<'a> {
     fn from_submissions(submissions: impl Iterator<Item = &'a Submission>) -> Self {
         let mut columns = Self::default();
+        let mut traces = Vec::new();
         for submission in submissions {
             columns.push(submission);
             columns.free.push(is_free(submission));
+            if let Some(trace) = submission.trace {
+                traces.resize(columns.first_id.len() - 1, None);
+                traces.push(Some(trace.to_bytes().to_vec()));
+            }
+        }
+        if !traces.is_empty() {
+            traces.resize(columns.first_id.len(), None);
+            columns.trace = traces;
         }
         columns
+    }
+
+    fn statement(&self) -> &'static str {
+        if self.trace.is_empty() {
+            INSERT
+        } else {
+            INSERT_TRACED
+        }
     }
 
     /// As [`Self::from_submissions`], but charged already.
@@ -327,8 +361,8 @@ impl<'a> MessageColumns<'a> {
         self.attempt.push(attempt);
     }
 
-    fn values<'s>(&'s self, charges: &'s Charges) -> [&'s (dyn ToSql + Sync); 32] {
-        [
+    fn values<'s>(&'s self, charges: &'s Charges) -> Vec<&'s (dyn ToSql + Sync)> {
+        let mut values: Vec<&'s (dyn ToSql + Sync)> = vec![
             &self.recipient,
             &self.first_id,
             &self.skipped,
@@ -361,6 +395,10 @@ impl<'a> MessageColumns<'a> {
             &self.interactive,
             &self.pool_account,
             &self.pool_expires_us,
-        ]
+        ];
+        if !self.trace.is_empty() {
+            values.push(&self.trace);
+        }
+        values
     }
 }

@@ -35,7 +35,8 @@ const CLAIM: &str = concat!(
         RETURNING q.due_us, q.id, q.attempt, q.message_id, c.owner
     )
     SELECT taken.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, taken.due_us, taken.attempt, c.kind,
-        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network, clock.now_us, taken.owner
+        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network, clock.now_us, taken.owner,
+        coalesce(c.trace, m.trace)
     FROM (SELECT ",
     now_us!(),
     ") AS clock (now_us) LEFT JOIN (
@@ -200,6 +201,7 @@ fn callback(row: &Row, id: i64) -> Result<Callback, Corrupt> {
         attempt: column(row, 6)?,
         kind: column(row, 7)?,
         text: TextColumns::read(row, 8)?,
+        trace: column(row, 15)?,
     };
     columns.callback()
 }

@@ -34,7 +34,7 @@ const END: &str = concat!(
             AS g (id, status, error, at_us, result, charged, carrier, sent_us, cost_micros)
         WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
-            m.parts, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
+            m.parts, m.trace, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
     cost!(),
     " AS cost_micros,
             -1::bigint AS owner, 0::smallint AS lane
@@ -54,9 +54,9 @@ const END: &str = concat!(
     ), counted AS (",
     count_traffic!("SELECT * FROM ended WHERE channel <> 2"),
     ")
-    SELECT id, channel, account_id, dlr_url, network, NULL::bigint, began_us FROM ended
+    SELECT id, channel, account_id, dlr_url, network, NULL::bigint, began_us, trace FROM ended
     UNION ALL
-    SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us FROM created"
+    SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us, NULL::bytea FROM created"
 );
 /// For lookups that ended without an answer.
 const SET_LOOKUP_RESULTS: &str = "
@@ -75,12 +75,12 @@ const MARK_SEEN: &str = "
     WHERE id = (
         SELECT id FROM transit WHERE carrier = $1 AND reference = $2 ORDER BY taken_us DESC, id DESC LIMIT 1
     ) AND status = 1 AND seen_us IS NULL
-    RETURNING account_id, dlr_url, network, id";
+    RETURNING account_id, dlr_url, network, id, trace";
 /// Stored in full, because another node may delete the message at the same time, without this report.
 const REPORT_SEEN: &str = concat!(
     "WITH created AS (
-        INSERT INTO callback (account_id, message_id, kind, url, payload, created_us, due_us, state, tries)
-        VALUES ($1, $2, 0, $3, $4, $5, ",
+        INSERT INTO callback (account_id, message_id, kind, url, payload, trace, created_us, due_us, state, tries)
+        VALUES ($1, $2, 0, $3, $4, $6, $5, ",
     now_us!(),
     ", 0, 0) RETURNING id, due_us, message_id
     )
@@ -258,6 +258,7 @@ async fn end(
             refunds.push((end.id, charged));
         }
         let (channel, network, began_us) = (message.channel, message.network, message.began_us);
+        let trace = message.trace.clone();
         let callback = message.callback.filter(|_| holder.is_some());
         let callback = callback.map(|(id, due_us)| message.held(end, id, due_us));
         let columns = EndedColumns {
@@ -268,6 +269,7 @@ async fn end(
             began_us,
             ended_us: end.at_us,
             callback: callback.transpose()?,
+            trace,
         };
         ended.insert(end.id, columns);
     }
@@ -385,6 +387,7 @@ struct Message {
     began_us: i64,
     /// Its delivery report: the ID and the queue key.
     callback: Option<(i64, i64)>,
+    trace: Option<Vec<u8>>,
 }
 
 impl Message {
@@ -408,6 +411,7 @@ impl Message {
             tries: 0,
             due_us,
             attempt: 1,
+            trace: self.trace,
         })
     }
 }
@@ -428,6 +432,7 @@ fn read_messages(found: &[Row], messages: &mut HashMap<i64, Message>) -> Result<
             network: column(row, 4)?,
             began_us: column(row, 6)?,
             callback: None,
+            trace: column(row, 7)?,
         };
         messages.insert(id, message);
     }
@@ -461,7 +466,8 @@ impl Retryable for MarkSeen<'_> {
             let (account, id): (i64, i64) = (column(&row, 0)?, column(&row, 3)?);
             let payload = seen_payload(id, column(&row, 2)?)?;
             let statement = transaction.prepare_cached(REPORT_SEEN).await?;
-            let values: super::Values<'_> = &[&account, &id, &url, &payload, &at_us];
+            let trace: Option<Vec<u8>> = column(&row, 4)?;
+            let values: super::Values<'_> = &[&account, &id, &url, &payload, &at_us, &trace];
             transaction.execute(&statement, values).await?;
         }
         transaction.commit().await?;

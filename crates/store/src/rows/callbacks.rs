@@ -9,7 +9,7 @@ use domain::ports::{
     ReplayCursor, ReplayRequest, ReplaySource,
 };
 
-use super::dispatch::{claim, payload};
+use super::dispatch::{claim, payload, trace};
 use super::senders::sender_id;
 use super::{Corrupt, SqlRow, account_id, message_id, micros, outcome, timestamp, utf8};
 
@@ -67,6 +67,7 @@ pub(crate) struct CallbackColumns {
     pub(crate) tries: i32,
     pub(crate) due_us: i64,
     pub(crate) attempt: i32,
+    pub(crate) trace: Option<Vec<u8>>,
 }
 
 impl CallbackColumns {
@@ -86,6 +87,7 @@ impl CallbackColumns {
             created_at: timestamp(self.created_us)?,
             tries: tries(self.tries)?,
             claim: claim(self.due_us, self.attempt)?,
+            trace: trace(self.trace.as_deref()),
         })
     }
 }

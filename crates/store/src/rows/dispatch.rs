@@ -7,7 +7,7 @@ use domain::message::outcome::{Outcome, TakenParts};
 use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, TestMode};
 use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, PoolClaim, Settled};
-use domain::{Channel, Code, KeyRing, Msisdn, Originator};
+use domain::{Channel, Code, KeyRing, Msisdn, Originator, TraceContext};
 
 use super::binds::{pool_of, pool_owner};
 use super::callbacks::CallbackColumns;
@@ -34,6 +34,7 @@ pub(crate) struct QueuedMessageColumns {
     /// The owner before the claim.
     pub(crate) owner: i64,
     pub(crate) unknown_tries: i16,
+    pub(crate) trace: Option<Vec<u8>>,
 }
 
 impl QueuedMessageColumns {
@@ -54,6 +55,7 @@ impl QueuedMessageColumns {
             tries: u32::try_from(self.tries).map_err(|_| Corrupt("tries"))?,
             pool: pool_of(self.owner),
             unknown_tries: u32::from(self.unknown_tries.unsigned_abs()),
+            trace: trace(self.trace.as_deref()),
             text: utf8(self.body)?,
         })
     }
@@ -337,6 +339,11 @@ fn distinct(references: &[String]) -> Vec<&str> {
     distinct
 }
 
+/// Reads a trace. One that cannot be read is left out, because it must not stop its message.
+pub(crate) fn trace(bytes: Option<&[u8]>) -> Option<TraceContext> {
+    bytes.and_then(TraceContext::from_bytes)
+}
+
 /// The columns of an ended message. They become a domain type outside of the writer thread.
 #[derive(Debug)]
 pub(crate) struct EndedColumns {
@@ -347,6 +354,7 @@ pub(crate) struct EndedColumns {
     pub(crate) began_us: i64,
     pub(crate) ended_us: i64,
     pub(crate) callback: Option<CallbackColumns>,
+    pub(crate) trace: Option<Vec<u8>>,
 }
 
 impl EndedColumns {
@@ -359,6 +367,7 @@ impl EndedColumns {
             began_at: timestamp(self.began_us)?,
             ended_at: timestamp(self.ended_us)?,
             callback: self.callback.map(CallbackColumns::callback).transpose()?,
+            trace: trace(self.trace.as_deref()),
         })
     }
 }

@@ -17,6 +17,8 @@ const INSERT_MESSAGE: &str = "
         dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, price_micros, network,
         channel, interactive)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+/// Most messages have no trace, so it is not part of the insert.
+const SET_TRACE: &str = "UPDATE message SET trace = ?2 WHERE id = ?1";
 const INSERT_QUEUE: &str = "
     INSERT INTO queue (id, lane, due_us, owner, attempt, account_id, expires_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const FIND_ANSWER: &str = "
@@ -77,6 +79,10 @@ impl Inserts<'_> {
             let network = recipient.network.map(Network::code);
             self.message.raw_bind_parameter(18, network)?;
             self.message.raw_execute()?;
+            if let Some(trace) = &submission.trace {
+                let mut set = db.prepare_cached(SET_TRACE)?;
+                set.execute(params![id, trace.to_bytes()])?;
+            }
             if submission.carries_code {
                 codes::store_text(db, self.keys, recipient, &submission.text)?;
             }

@@ -17,7 +17,8 @@ const CLAIM: &str = "
     RETURNING attempt";
 const READ: &str = "
     SELECT c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, c.kind,
-        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
+        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network,
+        coalesce(c.trace, m.trace)
     FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE c.id = ?1";
 /// Steps from receiver to receiver through the index, however many callbacks wait for each.
 const LIST_QUEUES: &str = "
@@ -103,6 +104,7 @@ fn columns(
             kind: row.get(4)?,
             due_us,
             attempt,
+            trace: row.get(10)?,
         })
     };
     read().map_err(|_: rusqlite::Error| Corrupt("column"))

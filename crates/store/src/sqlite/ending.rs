@@ -21,7 +21,7 @@ const END: &str = "
             THEN price_micros ELSE price_micros / max(parts, 1) * min(?9, max(parts, 1)) END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts,
-        coalesce(scheduled_us, accepted_us)";
+        coalesce(scheduled_us, accepted_us), trace";
 /// For a lookup that ended without an answer.
 const SET_LOOKUP_RESULT: &str =
     "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
@@ -33,14 +33,14 @@ const CREATE_CALLBACK: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, 0, 0)";
 /// Stored in full, because its message has another final state.
 const REPORT_SEEN: &str = "
-    INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, kind, state, tries)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)";
+    INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, kind, state, tries, trace)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7)";
 const MARK_SEEN: &str = "
     UPDATE message SET seen_us = ?3
     WHERE id = (
         SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2 ORDER BY number DESC LIMIT 1
     ) AND status = 1 AND seen_us IS NULL
-    RETURNING account_id, dlr_url, network, id";
+    RETURNING account_id, dlr_url, network, id, trace";
 const QUEUE_CALLBACK: &str =
     "INSERT INTO callback_queue (owner, due_us, id, attempt) VALUES (?1, ?2, ?3, ?4)";
 const FIND_PARTS_LEFT: &str = "SELECT parts_left FROM message WHERE id = ?1 AND final_us IS NULL";
@@ -176,6 +176,9 @@ impl<'db> Endings<'db> {
             let kind = rows::callback_kind(channel);
             callback = self.create_callback(kind, message.account_id, url, text, end.at_us)?;
         }
+        if let Some(callback) = &mut callback {
+            callback.trace.clone_from(&message.trace);
+        }
         Ok(Some(EndedColumns {
             id,
             channel,
@@ -184,6 +187,7 @@ impl<'db> Endings<'db> {
             began_us: message.began_us,
             ended_us: end.at_us,
             callback,
+            trace: message.trace,
         }))
     }
 
@@ -222,6 +226,7 @@ impl<'db> Endings<'db> {
             tries: 0,
             due_us: self.now_us,
             attempt,
+            trace: None,
         }))
     }
 }
@@ -236,6 +241,7 @@ struct Message {
     parts: i16,
     /// When it was accepted, or the later time that its sender asked for.
     began_us: i64,
+    trace: Option<Vec<u8>>,
 }
 
 impl Message {
@@ -269,6 +275,7 @@ impl Message {
             channel: row.get(5)?,
             parts: row.get(6)?,
             began_us: row.get(7)?,
+            trace: row.get(8)?,
         })
     }
 }
@@ -282,7 +289,15 @@ pub(super) fn mark_seen(db: &Connection, of: &CarrierRef, at_us: i64) -> Result<
     };
     if let Some(url) = seen.dlr_url {
         let (payload, now_us) = (seen_payload(seen.id, seen.network)?, clock::now_us(db)?);
-        let values = params![seen.account_id, seen.id, url, payload, at_us, now_us];
+        let values = params![
+            seen.account_id,
+            seen.id,
+            url,
+            payload,
+            at_us,
+            now_us,
+            seen.trace
+        ];
         let id = db.prepare_cached(REPORT_SEEN)?.insert(values)?;
         let values = params![NOBODY, now_us, id, 0];
         db.prepare_cached(QUEUE_CALLBACK)?.execute(values)?;
@@ -295,6 +310,7 @@ struct SeenMessage {
     dlr_url: Option<Vec<u8>>,
     network: Option<i32>,
     id: i64,
+    trace: Option<Vec<u8>>,
 }
 
 impl SeenMessage {
@@ -304,6 +320,7 @@ impl SeenMessage {
             dlr_url: row.get(1)?,
             network: row.get(2)?,
             id: row.get(3)?,
+            trace: row.get(4)?,
         })
     }
 }

@@ -95,6 +95,7 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
 /// The schema before secrets were encrypted. Encrypted values stay encrypted.
 pub(super) async fn undo_encryption(database: &Database) {
     const UNDO: &str = "
+        ALTER TABLE message DROP COLUMN trace; ALTER TABLE callback DROP COLUMN trace;
         DROP INDEX token_salted; DROP INDEX token_revoked; DROP INDEX oauth_grant_revoked; DROP INDEX oauth_grant_person;
         ALTER TABLE token DROP COLUMN successor_id; ALTER TABLE token DROP COLUMN successor_salt;
         ALTER TABLE oauth_grant DROP COLUMN person_id;

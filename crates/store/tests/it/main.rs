@@ -170,5 +170,6 @@ mod shares;
 mod sign_in;
 mod spending_rule;
 mod throttles;
+mod traces;
 mod traffic;
 mod unreadable_callbacks;

@@ -60,6 +60,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         test_mode: None,
         idempotency: None,
         holder: Holder::Nobody,
+        trace: None,
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -58,6 +59,8 @@ impl RestApi for InProcess {
 pub(super) struct Bearer {
     pub(super) token: HeaderValue,
     pub(super) address: IpAddr,
+    /// `traceparent`, which REST checks.
+    pub(super) trace: Option<HeaderValue>,
 }
 
 /// A request of a tool to the REST API.
@@ -106,6 +109,9 @@ impl ApiRequest {
         headers.insert(FORWARDED_FOR, address);
         if let Some(key) = self.key {
             headers.insert(IDEMPOTENCY_KEY, key);
+        }
+        if let Some(trace) = &bearer.trace {
+            headers.insert(TRACEPARENT, trace.clone());
         }
         if let Some(body) = self.body {
             headers.insert(CONTENT_TYPE, JSON);

@@ -18,7 +18,7 @@ use requests::{Problem, TooManyRequests, client_address, rate_limit};
 use serde_json::Value;
 
 use super::Mcp;
-use super::api::Bearer;
+use super::api::{Bearer, TRACEPARENT};
 use super::envelope::{Envelope, ErrorCode};
 use super::message::{self, Malformed, Message};
 use super::metadata::Challenge;
@@ -74,7 +74,11 @@ impl Mcp {
         let address = client_address(parts, &self.settings.trusted_proxies);
         let mut given = parts.headers.get_all(AUTHORIZATION).iter();
         match (given.next().and_then(read_token), given.next()) {
-            (Some(token), None) => Ok(Bearer { token, address }),
+            (Some(token), None) => Ok(Bearer {
+                token,
+                address,
+                trace: parts.headers.get(TRACEPARENT).cloned(),
+            }),
             _ => Err(self.refuse(self.engine.gate.refuse_missing(address)).into()),
         }
     }

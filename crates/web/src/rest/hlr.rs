@@ -89,7 +89,7 @@ pub(super) async fn look_up(
     let stored = rest
         .engine
         .submit
-        .look_up(&caller.access, order, repeatable)
+        .look_up(&caller.access, order, repeatable, sms::trace(&headers))
         .await;
     let receipt = stored.map_err(|error| Problem::from_submit(error, &rest.settings.currency))?;
     Ok(answer(receipt.first))

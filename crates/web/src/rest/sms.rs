@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use domain::message::{AcceptedMessages, MessageRecord, MessageState, ScheduledRecord};
 use domain::ports::{Cancel, ListRange};
 use domain::quoted::Quoted;
-use domain::{AccountId, Code, MessageId, Timestamp};
+use domain::{AccountId, Code, MessageId, Timestamp, TraceContext};
 use engine::sending::submit::{IdempotentRequest, SmsInput, To};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
@@ -66,7 +66,9 @@ pub(super) async fn send(
         return Ok(answer(&rest, earlier));
     }
     let order = read_order(Fields::parse(&body)?)?;
-    let sent = rest.engine.submit.send(&caller.access, order, repeatable);
+    let trace = trace(&headers);
+    let submit = &rest.engine.submit;
+    let sent = submit.send(&caller.access, order, repeatable, trace);
     let problem = |error| Problem::from_submit(error, &rest.settings.currency);
     Ok(answer(&rest, sent.await.map_err(problem)?))
 }
@@ -91,6 +93,13 @@ pub(super) fn repeatable(
     IdempotentRequest::new(key.as_bytes(), body)
         .map(Some)
         .ok_or_else(|| Problem::bad_request(invalid))
+}
+
+/// The caller's trace. A header that is not valid, or comes twice, is ignored, as the specification demands.
+pub(super) fn trace(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut given = headers.get_all("traceparent").into_iter();
+    let trace = TraceContext::parse(given.next()?.as_bytes());
+    trace.filter(|_| given.next().is_none())
 }
 
 /// One number, several separated by commas, or a list.

@@ -113,10 +113,10 @@ pub(super) async fn send(
         return Ok(sms::answer(&rest, earlier));
     }
     let order = read_order(Fields::parse(&body)?)?;
-    let sent = rest
-        .engine
-        .submit
-        .send_viber(&caller.access, order, repeatable);
+    let sent =
+        rest.engine
+            .submit
+            .send_viber(&caller.access, order, repeatable, sms::trace(&headers));
     let problem = |error| Problem::from_submit(error, &rest.settings.currency);
     Ok(sms::answer(&rest, sent.await.map_err(problem)?))
 }

@@ -8,7 +8,7 @@ use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup::{self, Subscriber};
 use domain::message::outcome::Outcome;
 use domain::ports::{Settled, StoreError, WorkStore};
-use domain::{Channel, Clock, Code, Money};
+use domain::{Channel, Clock, Code, MessageId, Money, TraceContext};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
@@ -60,6 +60,9 @@ impl Results {
         cost: Option<Money>,
     ) -> bool {
         let queued = &held.item;
+        if let Some(trace) = queued.trace {
+            log(queued.id, trace, &sent);
+        }
         let settlement = Settlement {
             id: queued.id,
             priority: queued.priority,
@@ -94,6 +97,22 @@ impl Results {
     pub(super) async fn stop(&self) {
         self.batcher.stop().await;
     }
+}
+
+/// Logs the result of an attempt. Only for messages with a trace: a line for each message would be too many.
+fn log(message_id: MessageId, trace: TraceContext, sent: &SendResult) {
+    let (result, carrier) = match sent {
+        SendResult::Taken { carrier, .. } => ("the carrier took it", Some(carrier.as_str())),
+        SendResult::PartlyTaken { carrier, .. } => {
+            ("the carrier took a part of it", Some(carrier.as_str()))
+        }
+        SendResult::Unknown(_) => ("the carrier did not answer; it is sent again later", None),
+        SendResult::Later(_) | SendResult::Retry(_) => ("it is sent later", None),
+        SendResult::Pooled { .. } => ("it waits for a carrier", None),
+        SendResult::Over(_) => ("it ended without a carrier", None),
+        SendResult::Answered { .. } => ("the lookup was answered", None),
+    };
+    tracing::info!(%message_id, carrier, trace_id = %trace.trace_id(), result, "attempted");
 }
 
 async fn settle(

@@ -47,6 +47,7 @@ impl LookupInput<'_> {
             expires_at: now + LIFETIME,
             test_mode: None,
             charged_parts: 1,
+            trace: None,
         })
     }
 }

@@ -38,6 +38,7 @@ impl Notice {
             expires_at: now + self.lifetime,
             test_mode: None,
             charged_parts: 0,
+            trace: None,
         })
     }
 }

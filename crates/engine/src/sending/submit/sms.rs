@@ -84,6 +84,7 @@ impl SmsInput<'_> {
             expires_at: send.due_at(now) + validity,
             test_mode,
             charged_parts: if test_mode.is_some() { 0 } else { shape.parts },
+            trace: None,
         })
     }
 }

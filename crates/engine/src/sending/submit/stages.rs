@@ -7,7 +7,7 @@ use domain::message::text::{Shape, Udh};
 use domain::message::{IdempotencyClaim, Recipient, SendTime, Submission};
 use domain::{
     Access, AccountId, CallbackUrl, Channel, Holder, MessageId, Money, Msisdn, Originator,
-    Priority, TestMode, Timestamp,
+    Priority, TestMode, Timestamp, TraceContext,
 };
 use numbering::reference::Location;
 
@@ -43,6 +43,8 @@ pub(crate) struct Checked {
     pub(crate) test_mode: Option<TestMode>,
     /// 0 for tests and for messages of the service itself.
     pub(crate) charged_parts: u8,
+    /// The trace of the request.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// A recipient with its location, price and route.
@@ -206,6 +208,7 @@ impl Numbered {
             test_mode: checked.test_mode,
             idempotency,
             holder,
+            trace: checked.trace,
         }
     }
 }

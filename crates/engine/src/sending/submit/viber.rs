@@ -81,6 +81,7 @@ impl ViberInput<'_> {
             expires_at: send.due_at(now) + validity,
             test_mode,
             charged_parts: u8::from(test_mode.is_none()),
+            trace: None,
         })
     }
 }

@@ -135,6 +135,10 @@ fn count(batch: &[Submission], results: &[AcceptResult]) {
     let mut counted = [(0, 0); Channel::ALL.len()];
     for (submission, _) in stored {
         let receipt = submission.receipt();
+        if let Some(trace) = submission.trace {
+            let (message_id, messages) = (receipt.first, receipt.messages);
+            tracing::info!(%message_id, messages, trace_id = %trace.trace_id(), "accepted");
+        }
         let (messages, parts) = &mut counted[submission.channel.number()];
         *messages += u64::from(receipt.messages);
         *parts += u64::from(receipt.parts);

@@ -196,6 +196,7 @@ pub(crate) fn queued(channel: Channel) -> QueuedMessage {
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        trace: None,
     }
 }
 

@@ -17,3 +17,4 @@ mod responses;
 mod restart;
 mod scheduled;
 mod slow_receivers;
+mod traces;

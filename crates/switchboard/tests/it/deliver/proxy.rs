@@ -93,9 +93,12 @@ fn a_private_authority_is_trusted_besides_the_public_ones() {
         (true, Some(404), "answered 404"),
         (false, None, "nobody we trust has issued it"),
     ] {
-        let service = start_with(Backend::Sqlite, |builder| match trusts {
-            true => builder.env(TLS_CA, path("ca.pem")),
-            false => builder,
+        let service = start_with(Backend::Sqlite, |builder| {
+            if trusts {
+                builder.env(TLS_CA, path("ca.pem"))
+            } else {
+                builder
+            }
         });
         let (answered, reason) = first_attempt(&service, &url);
         assert_eq!(answered, status, "{reason}");

@@ -343,7 +343,7 @@ impl Fixture {
             expire_in: options.expire_in,
             correct_by: None,
         };
-        let receipt = self.engine.submit.send(&access, input, None).await?;
+        let receipt = self.engine.submit.send(&access, input, None, None).await?;
         Ok(receipt.first)
     }
 
