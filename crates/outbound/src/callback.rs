@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::CallbackUrl;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, Delivery};
 use domain::ports::{CallbackSender, SignedPost};
+use domain::{CallbackUrl, TraceContext};
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;
@@ -79,6 +79,8 @@ struct CallbackRequest<'a> {
     success: Acknowledgement,
     secrets: &'a [&'a str],
     now: Timestamp,
+    /// The trace of the message's caller.
+    caller: Option<TraceContext>,
 }
 
 /// What is known about an attempt, even if it is cancelled.
@@ -109,6 +111,7 @@ impl CallbackClient {
             success: Acknowledgement::for_kind(callback.kind),
             secrets,
             now,
+            caller: callback.trace,
         };
         let deadline = started + self.try_timeout;
         let result = self.exchange(&delivery, deadline, &mut trace).await;
@@ -136,6 +139,7 @@ impl CallbackClient {
             success: Acknowledgement::Any2xx,
             secrets: post.secrets,
             now,
+            caller: None,
         };
         let deadline = Instant::now() + self.try_timeout;
         let mut trace = Trace::default();
@@ -216,7 +220,7 @@ impl CallbackRequest<'_> {
         headers.insert(&WEBHOOK_ID, header_value(self.id.clone()));
         headers.insert(&WEBHOOK_TIMESTAMP, header_value(timestamp));
         headers.insert(&WEBHOOK_SIGNATURE, header_value(signature));
-        if let Some(trace) = self.callback.trace {
+        if let Some(trace) = self.caller {
             let mut parent = [0; 8];
             getrandom::fill(&mut parent).expect("the operating system gives random bytes");
             let trace = trace.child(u64::from_ne_bytes(parent));
