@@ -135,10 +135,9 @@ fn nginx(nodes: [SocketAddr; 2]) -> Proxy {
             "/etc/ssl/sms.example.com.key",
             &format!("{folder}/proxy.key"),
         );
-        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .iter()
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("{kind}_temp_path {folder}/{kind};\n"))
-            .collect();
+            .concat();
         format!(
             "daemon off; pid {folder}/pid; error_log stderr;\nevents {{}}\nhttp {{ access_log off;\n{temporary}{text}}}\n"
         )
