@@ -46,7 +46,9 @@ pub use dispatch::{
     CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
     Matched, NodeCarrierStatus, NodeInfo, PoolClaim, SetAside, Settled,
 };
-pub use export::{ExportFilter, ExportPage, ExportStore, ExportedMessage, LedgerTotals};
+pub use export::{
+    ExportFilter, ExportPage, ExportRange, ExportStore, ExportedMessage, LedgerTotals,
+};
 pub use history::{
     Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, StateName,
 };

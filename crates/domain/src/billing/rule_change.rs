@@ -69,7 +69,7 @@ impl RuleChange {
             Self::RequestsPerSecond(rate) => rules.requests_per_second = rate,
             Self::CodesPerDay(codes) => rules.codes_per_day = codes,
             Self::AdminsConsentOnly(only) => rules.admins_consent_only = only,
-            Self::TextsFor(roles) => rules.texts_for = roles,
+            Self::TextsFor(shown) => rules.texts_for = shown,
             Self::LowBalance(balance) => rules.low_balance = balance,
         }
     }
@@ -233,6 +233,7 @@ mod tests {
             ("requests_per_second=off", RuleChange::RequestsPerSecond(0)),
             ("requests_per_second=25", RuleChange::RequestsPerSecond(25)),
             ("codes_per_day=1", RuleChange::CodesPerDay(1)),
+            ("texts_for=all", RuleChange::TextsFor(TextRoles::All)),
             (
                 "low_balance=10.00",
                 RuleChange::LowBalance(Some(money("10"))),
@@ -269,6 +270,10 @@ mod tests {
             ("requests_per_second=1000001", "from 1 to 1000000"),
             ("codes_per_day=0", "from 1 to 10000000"),
             ("codes_per_day=off", "from 1 to 10000000"),
+            (
+                "texts_for=owner",
+                "separated by commas, or write all or none",
+            ),
             ("low_balance=-1", "or write off"),
         ] {
             let reason = text.parse::<RuleChange>().expect_err(text);

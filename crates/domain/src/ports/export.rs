@@ -45,6 +45,15 @@ pub struct ExportedMessage {
     pub network: Option<Network>,
 }
 
+/// The IDs that an export reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExportRange {
+    /// Only messages after this one.
+    pub after: Option<MessageId>,
+    /// Only messages before this one.
+    pub before: Option<MessageId>,
+}
+
 /// Some messages of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportPage {
@@ -82,12 +91,15 @@ impl LedgerTotals {
 
 #[async_trait]
 pub trait ExportStore: Send + Sync + 'static {
-    /// The matching messages with IDs after `after`. Reads a bounded number of rows: a page may be empty and still have
-    /// a next one. Nothing is held open between two pages.
+    /// The IDs between which all matching messages are.
+    async fn find_export_range(&self, filter: &ExportFilter) -> Result<ExportRange, StoreError>;
+
+    /// The first matching messages of a range. Reads a bounded number of rows: a page may be empty and still have a next
+    /// one. Nothing is held open between two pages.
     async fn export_messages(
         &self,
         filter: &ExportFilter,
-        after: Option<MessageId>,
+        range: ExportRange,
     ) -> Result<ExportPage, StoreError>;
 
     /// What changed the balance of an account from `since` to before `until`. Reads the ledger in steps.

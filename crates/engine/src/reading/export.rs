@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::message::MessageState;
-use domain::ports::{AccessStore, ExportFilter, ExportStore, ExportedMessage, StoreError};
-use domain::{AccountId, Country, MessageId, Timestamp};
+use domain::ports::{
+    AccessStore, ExportFilter, ExportRange, ExportStore, ExportedMessage, StoreError,
+};
+use domain::{AccountId, Country, MessageId, Network, Outcome, Timestamp};
 use numbering::reference::Reference;
 use serde_json::{Value, json};
 
@@ -64,6 +66,7 @@ impl Exports {
             with_costs: true,
             accounts: HashMap::new(),
             after,
+            range: None,
             is_done: false,
         }
     }
@@ -78,6 +81,8 @@ pub struct MessageExport {
     with_costs: bool,
     accounts: HashMap<AccountId, String>,
     after: Option<MessageId>,
+    /// Found with the first page.
+    range: Option<ExportRange>,
     is_done: bool,
 }
 
@@ -140,7 +145,13 @@ impl MessageExport {
             return Ok(None);
         }
         let source = &self.source.store;
-        let page = source.export_messages(&self.filter, self.after).await?;
+        let mut range = match self.range {
+            Some(range) => range,
+            None => source.find_export_range(&self.filter).await?,
+        };
+        range.after = range.after.max(self.after);
+        self.range = Some(range);
+        let page = source.export_messages(&self.filter, range).await?;
         self.is_done = page.next.is_none();
         let last = page.messages.last().map(|message| message.id);
         let Some(after) = page.next.or(last) else {
@@ -194,7 +205,7 @@ impl MessageExport {
             json!(message.sent_at.map(time)),
             json!(ended.map(time)),
             json!(message.state.name()),
-            json!(outcome.map(|outcome| outcome.status())),
+            json!(outcome.map(Outcome::status)),
             json!(outcome.map(|outcome| outcome.code().number())),
             json!(message.parts),
             json!(message.price.to_string()),
@@ -202,7 +213,7 @@ impl MessageExport {
             json!(self.currency),
             json!(message.carrier),
             json!(network.map(|network| format!("{:03}", network.mcc()))),
-            json!(network.map(|network| network.mnc())),
+            json!(network.map(Network::mnc)),
             json!(country(message, reference).map(|country| country.as_str().to_owned())),
         ]
     }

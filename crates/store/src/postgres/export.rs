@@ -2,12 +2,14 @@
 
 use async_trait::async_trait;
 use domain::Timestamp;
-use domain::ids::{AccountId, MessageId};
-use domain::ports::{ExportFilter, ExportPage, ExportStore, LedgerTotals, StoreError};
+use domain::ids::AccountId;
+use domain::ports::{ExportFilter, ExportPage, ExportRange, ExportStore, LedgerTotals, StoreError};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, column, fault};
-use crate::rows::records::{ExportColumns, RecordColumns, record_columns};
+use crate::rows::records::{
+    ExportColumns, RecordColumns, export_range, range_searches, record_columns,
+};
 use crate::rows::{Corrupt, message_id};
 use crate::sql::history as sql;
 
@@ -45,19 +47,24 @@ const OPERATION: &str = "export messages";
 
 #[async_trait]
 impl ExportStore for PostgresStore {
-    async fn export_messages(
-        &self,
-        filter: &ExportFilter,
-        after: Option<MessageId>,
-    ) -> Result<ExportPage, StoreError> {
-        let mut columns = ExportColumns::new(filter, after);
+    async fn find_export_range(&self, filter: &ExportFilter) -> Result<ExportRange, StoreError> {
+        const OPERATION: &str = "find messages by time";
         let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
         let first_and_last = self.get(OPERATION, sql::FIRST_AND_LAST.postgres, &[], read);
         let (Some(first), Some(last)) = first_and_last.await? else {
-            return page(&columns, Vec::new(), None);
+            return Ok(ExportRange::default());
         };
-        let (since, until) = columns.searches(first, last);
-        columns.narrow(self.find_time(since).await?, self.find_time(until).await?);
+        let [since, until] = range_searches(filter, first, last);
+        let found = [self.find_time(since).await?, self.find_time(until).await?];
+        export_range(found).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
+    }
+
+    async fn export_messages(
+        &self,
+        filter: &ExportFilter,
+        range: ExportRange,
+    ) -> Result<ExportPage, StoreError> {
+        let columns = ExportColumns::new(filter, range);
         match columns.account_id {
             None => self.export_all(&columns).await,
             Some(account) => self.export_account(&columns, account).await,

@@ -2,11 +2,11 @@
 
 use domain::message::outcome::TakenParts;
 use domain::message::{MessageRecord, MessageState};
-use domain::ports::{ExportFilter, ExportedMessage};
+use domain::ports::{ExportFilter, ExportRange, ExportedMessage};
 use domain::{AccountId, MessageId, Money, Msisdn};
 
 use super::history::TimeSearch;
-use super::{Corrupt, MessageColumns, SqlRow, account_id, micros, timestamp};
+use super::{Corrupt, MessageColumns, SqlRow, account_id, message_id, micros, timestamp};
 
 /// The columns of [`RecordColumns`], of a row of `message` called `m`. A message that a carrier has is not marked as
 /// sent before it ends, so its newest part is read.
@@ -44,29 +44,34 @@ pub(crate) struct ExportColumns {
 }
 
 impl ExportColumns {
-    pub(crate) fn new(filter: &ExportFilter, after: Option<MessageId>) -> Self {
+    pub(crate) fn new(filter: &ExportFilter, range: ExportRange) -> Self {
         Self {
             account_id: filter.account.map(AccountId::as_i64),
             since_us: micros(filter.since),
             until_us: micros(filter.until),
-            after: after.map_or(0, MessageId::as_i64),
-            end: i64::MAX,
+            after: range.after.map_or(0, MessageId::as_i64),
+            end: range.before.map_or(i64::MAX, MessageId::as_i64),
         }
     }
+}
 
-    /// The searches for the first and the last ID, between the lowest and the highest that exist.
-    pub(crate) fn searches(&self, first: i64, last: i64) -> (TimeSearch, TimeSearch) {
-        (
-            TimeSearch::before(self.since_us, first, last),
-            TimeSearch::after(self.until_us, first, last),
-        )
-    }
+/// The searches for the first and the last ID of an export, between the lowest and the highest that exist.
+pub(crate) fn range_searches(filter: &ExportFilter, first: i64, last: i64) -> [TimeSearch; 2] {
+    [
+        TimeSearch::before(micros(filter.since), first, last),
+        TimeSearch::after(micros(filter.until), first, last),
+    ]
+}
 
-    /// Narrows the IDs by the results of the searches.
-    pub(crate) fn narrow(&mut self, since: TimeSearch, until: TimeSearch) {
-        self.after = self.after.max(since.low);
-        self.end = until.high;
-    }
+/// The range that the searches found.
+pub(crate) fn export_range([since, until]: [TimeSearch; 2]) -> Result<ExportRange, Corrupt> {
+    Ok(ExportRange {
+        after: Some(since.low)
+            .filter(|low| *low > 0)
+            .map(message_id)
+            .transpose()?,
+        before: Some(message_id(until.high)?),
+    })
 }
 
 /// The columns of an exported message.

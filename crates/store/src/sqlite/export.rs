@@ -2,15 +2,17 @@
 
 use async_trait::async_trait;
 use domain::Timestamp;
-use domain::ids::{AccountId, MessageId};
+use domain::ids::AccountId;
 use domain::ports::{
-    ExportFilter, ExportPage, ExportStore, ExportedMessage, LedgerTotals, StoreError,
+    ExportFilter, ExportPage, ExportRange, ExportStore, ExportedMessage, LedgerTotals, StoreError,
 };
 use rusqlite::{Connection, Result, Row, params};
 
 use super::{SqliteStore, history};
 use crate::rows::message_id;
-use crate::rows::records::{ExportColumns, RecordColumns, record_columns};
+use crate::rows::records::{
+    ExportColumns, RecordColumns, export_range, range_searches, record_columns,
+};
 use crate::sql::history as sql;
 
 /// How many rows one page reads.
@@ -36,20 +38,21 @@ const LIST_OF_ACCOUNT: &str = concat!(
 
 #[async_trait]
 impl ExportStore for SqliteStore {
+    async fn find_export_range(&self, filter: &ExportFilter) -> Result<ExportRange, StoreError> {
+        let filter = *filter;
+        self.read("find messages by time", move |db| find_range(db, &filter))
+            .await
+    }
+
     async fn export_messages(
         &self,
         filter: &ExportFilter,
-        after: Option<MessageId>,
+        range: ExportRange,
     ) -> Result<ExportPage, StoreError> {
-        let mut columns = ExportColumns::new(filter, after);
-        self.read("export messages", move |db| {
-            if !narrow(db, &mut columns)? {
-                return Ok(Page::default().finish(None)?);
-            }
-            match columns.account_id {
-                None => list(db, &columns),
-                Some(account) => list_of_account(db, &columns, account),
-            }
+        let columns = ExportColumns::new(filter, range);
+        self.read("export messages", move |db| match columns.account_id {
+            None => list(db, &columns),
+            Some(account) => list_of_account(db, &columns, account),
         })
         .await
     }
@@ -64,19 +67,18 @@ impl ExportStore for SqliteStore {
     }
 }
 
-/// Finds the IDs of the times; `false` if there are no messages.
-fn narrow(db: &Connection, columns: &mut ExportColumns) -> Result<bool> {
+fn find_range(db: &Connection, filter: &ExportFilter) -> Result<ExportRange> {
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let mut first_and_last = db.prepare_cached(sql::FIRST_AND_LAST.sqlite)?;
     let (Some(first), Some(last)) = first_and_last.query_row([], read)? else {
-        return Ok(false);
+        return Ok(ExportRange::default());
     };
-    let (since, until) = columns.searches(first, last);
-    columns.narrow(
+    let [since, until] = range_searches(filter, first, last);
+    let found = [
         history::find_time(db, since)?,
         history::find_time(db, until)?,
-    );
-    Ok(true)
+    ];
+    Ok(export_range(found)?)
 }
 
 /// A page that is being read.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::delivery::{SendResult, Settlement};
 use domain::message::Submission;
-use domain::ports::{ExportFilter, ExportedMessage, LedgerTotals, Store};
+use domain::ports::{ExportFilter, ExportRange, ExportedMessage, LedgerTotals, Store};
 use domain::{AccountId, Code, Money, Outcome, Timestamp};
 use jiff::SignedDuration;
 
@@ -31,15 +31,16 @@ fn all(of: Option<AccountId>) -> ExportFilter {
 
 /// Everything, page by page.
 async fn export(store: &Arc<dyn Store>, filter: &ExportFilter) -> Vec<ExportedMessage> {
-    let (mut found, mut after) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut range = store.find_export_range(filter).await.expect("answers");
     loop {
-        let page = store.export_messages(filter, after).await.expect("answers");
+        let page = store.export_messages(filter, range).await.expect("answers");
         found.extend(page.messages);
-        assert!(page.next.is_none() || page.next > after, "it moves on");
-        after = page.next;
-        if after.is_none() {
+        if page.next.is_none() {
             return found;
         }
+        assert!(page.next > range.after, "it moves on");
+        range.after = page.next;
     }
 }
 
@@ -92,7 +93,11 @@ async fn an_export_continues_after_a_message(store: Arc<dyn Store>) {
     for of in [None, Some(account(2))] {
         let every = ids(&export(&store, &all(of)).await);
         let (middle, _, _) = known[2_507];
-        let page = store.export_messages(&all(of), Some(message(middle))).await;
+        let range = ExportRange {
+            after: Some(message(middle)),
+            before: None,
+        };
+        let page = store.export_messages(&all(of), range).await;
         let first = page.expect("answers").messages.first().map(|m| m.id.get());
         let expected = every.iter().find(|id| **id > middle);
         assert_eq!(first.as_ref(), expected);

@@ -9,7 +9,7 @@ use domain::delivery::CallbackAttempt;
 use domain::message::MessageState;
 use domain::ports::{CallbackRecord, ListRange, MessageDetail, SenderFilter, Store};
 use domain::sender::SenderRecord;
-use domain::{AccountId, Msisdn, Timestamp};
+use domain::{AccountId, Msisdn, Outcome, Timestamp};
 use engine::clock::SystemClock;
 use engine::subject::SubjectCount;
 use engine::{Actor, Subjects};
@@ -155,7 +155,7 @@ fn as_json(detail: &MessageDetail, names: &HashMap<AccountId, String>) -> Value 
         "ended": ended.map(time),
         "seen": detail.seen_at.map(time),
         "state": summary.state.name(),
-        "status": outcome.map(|outcome| outcome.status()),
+        "status": outcome.map(Outcome::status),
         "error": outcome.map(|outcome| outcome.code().number()),
         "network": summary.network.map(|network| network.to_string()),
         "callbackUrl": detail.dlr_url,

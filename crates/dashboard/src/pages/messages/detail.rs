@@ -70,7 +70,7 @@ pub(crate) struct MessageView {
 
 impl MessageView {
     fn without_text(mut self) -> Self {
-        self.text = HIDDEN.to_owned();
+        HIDDEN.clone_into(&mut self.text);
         self.again = None;
         self.image = None;
         self.button = None;

@@ -1,7 +1,7 @@
 //! Exports of messages, statements, margins, and what is stored about one number.
 
 use serde_json::{Value, json};
-use testkit::Backend;
+use testkit::{Backend, temp_dir};
 
 use super::run;
 use crate::rest::on_both_backends;
@@ -162,6 +162,47 @@ fn statement(backend: Backend) {
     assert_eq!(margin["total"]["withoutCost"], 2);
 }
 
+/// A carrier with a cost list: every message has its cost, and the report has the margin.
+fn margins(backend: Backend) {
+    let folder = temp_dir("costs").expect("a temporary folder");
+    let list = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n,,Default,Default,,,0.01\n";
+    let path = super::write(&folder.path().join("costs.csv"), list);
+    let service = Service::with(backend, |builder| {
+        builder.config(&format!(
+            "[[carrier]]\nname = \"simulator\"\nkind = \"simulator\"\ncosts = \"{path}\"\n"
+        ))
+    });
+    send(&service, &json!({ "to": "+37120000001" }));
+    send(
+        &service,
+        &json!({ "to": "+37120000002", "message": "long ".repeat(40) }),
+    );
+    let rows = export(&service, &[]);
+    let costs: Vec<&Value> = rows.iter().map(|row| &row["cost"]).collect();
+    assert_eq!(
+        costs,
+        [&json!("0.01"), &json!("0.02")],
+        "the second has two parts"
+    );
+
+    let report = [&["export", "margin"], &ALWAYS[..], &["--format", "json"]].concat();
+    let report = run(&service, &report).json();
+    let total = &report["total"];
+    assert_eq!(
+        (&total["cost"], &total["withoutCost"]),
+        (&json!("0.03"), &json!(0))
+    );
+    let earned: i64 = rows
+        .iter()
+        .map(|row| micros(row["price"].as_str().expect("a price")))
+        .sum();
+    let margin = micros(total["margin"].as_str().expect("an amount"));
+    assert_eq!(margin, earned - 30_000, "{report}");
+    let csv = [&["export", "margin"], &ALWAYS[..]].concat();
+    let csv = run(&service, &csv).assert_success();
+    assert!(csv.contains("\r\nsimulator,LV,main,2,3,"), "{csv}");
+}
+
 /// An amount in millionths.
 fn micros(text: &str) -> i64 {
     let (whole, fraction) = text.split_once('.').expect("a decimal");
@@ -219,4 +260,4 @@ fn subject(backend: Backend) {
     run(&service, &["subject", "erase", "none"]).assert_refused(&["holds 'n'"]);
 }
 
-on_both_backends!(messages, statement, subject);
+on_both_backends!(messages, statement, margins, subject);

@@ -27,8 +27,8 @@ fn deliver(service: &Service) -> String {
         .accept(&sms_with(&json!({ "message": SECRET })))
         .remove(0);
     wait_for("the delivery", || {
-        let status = service.get(&format!("/sms/{id}")).json();
-        (status["state"] == "delivered" || status["status"] == 1).then_some(())
+        let status = service.get(&format!("/sms/status/{id}")).json();
+        (status["state"] == "delivered").then_some(())
     });
     id
 }
