@@ -114,7 +114,9 @@ mod tests {
                     let text = std::fs::read_to_string(&path).unwrap_or_default();
                     let starts = text.match_indices("\"switchboard_");
                     let name = |(at, _)| text[at + 1..].split('"').next().map(str::to_owned);
-                    names.extend(starts.filter_map(name));
+                    let is_name =
+                        |name: &String| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+                    names.extend(starts.filter_map(name).filter(is_name));
                 }
             }
         }

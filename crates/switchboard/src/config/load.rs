@@ -261,7 +261,7 @@ mod tests {
         metrics = { listen = '127.0.0.1:9' }
         callbacks = { allow = [], park_after_days = 7, tls_ca = 'ca.pem', proxy = 'http://me:secret@proxy:3128' }
         simulator = { journal = 'journal.log' }
-        mail = { url = 'smtps://user:secret@mail.example.com', from = 'a@example.com' }
+        mail = { url = 'smtps://user:hunter2@mail.example.com', from = 'a@example.com' }
         [[notify]]
         url = 'https://x'
         secret = 'whsec_c2VjcmV0'
@@ -279,7 +279,7 @@ mod tests {
         tls_ca = 'ca.pem'
         tls_name = 'smsc'
         system_id = 'user'
-        password = 'secret'
+        password = 'hunter2'
         max_per_second = 9
         source = '192.0.2.1'
         source_ton = 5
@@ -291,7 +291,7 @@ mod tests {
         kind = 'upstream'
         name = 'gamma'
         url = 'https://x'
-        token = 'secret'
+        token = 'hunter2'
         report_url = 'https://y'
         max_per_second = 9
         costs = 'costs.csv'
@@ -617,7 +617,7 @@ carriers = [\"gamma\"]
         let config = parse_config(OPTIONAL_KEYS, &[]).expect("valid");
         let shown = format!("{}{config:?}", toml::to_string(&config).expect("a table"));
         assert!(shown.contains("alpha"), "{shown}");
-        for secret in ["secret", "c2VjcmV0"] {
+        for secret in ["hunter2", "c2VjcmV0"] {
             assert!(!shown.contains(secret), "{shown}");
         }
     }
