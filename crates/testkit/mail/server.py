@@ -32,7 +32,7 @@ class Mails:
 
 def check(server, session, envelope, mechanism, given):
     is_right = given.login == user.encode() and given.password == password.encode()
-    return AuthResult(success=is_right, auth_data=given)
+    return AuthResult(success=is_right, handled=False, auth_data=given)
 
 
 mode, certificate, key, user, password = sys.argv[1:]
