@@ -52,8 +52,8 @@ async fn notify(store: &Arc<dyn Store>, subject: &str, notifications: &[NewNotif
     created.await.expect("the store answers")
 }
 
-async fn claim(store: &Arc<dyn Store>, at: i64, limits: [u32; 2]) -> Vec<Notification> {
-    let claimed = store.claim_notifications(at(at), at(at - 10), limits);
+async fn claim(store: &Arc<dyn Store>, ago: i64, limits: [u32; 2]) -> Vec<Notification> {
+    let claimed = store.claim_notifications(at(ago), at(ago - 10), limits);
     let mut claimed = claimed.await.expect("the store answers");
     claimed.sort_by_key(|one| one.id);
     claimed
