@@ -251,8 +251,8 @@ pub struct Callback {
     /// The number of earlier attempts.
     pub tries: u32,
     pub claim: Claim,
-    /// The trace of its message.
-    pub trace: Option<TraceContext>,
+    /// The trace of its message. Boxed, because few messages have one.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// The result of an attempt to deliver a callback.

@@ -193,7 +193,7 @@ impl Callbacks {
         ended: impl Iterator<Item = &'a mut Ended>,
     ) {
         let ended = ended.inspect(|ended| {
-            if let Some(trace) = ended.trace {
+            if let Some(trace) = &ended.trace {
                 tracing::info!(message_id = %ended.id, trace_id = %trace.trace_id(), "ended");
             }
         });
@@ -320,7 +320,7 @@ impl Callbacks {
             "failed"
         };
         metrics::counter!("switchboard_callback_tries_total", "outcome" => outcome).increment(1);
-        if let (Some(trace), Some(message_id)) = (callback.trace, callback.message) {
+        if let (Some(trace), Some(message_id)) = (&callback.trace, callback.message) {
             let (trace_id, status) = (trace.trace_id(), delivery.attempt.status);
             tracing::info!(%message_id, callback_id = %callback.id, %trace_id, status, outcome, "callback sent");
         }

@@ -168,7 +168,7 @@ fn callback(id: u64, report: &Report, entry: &QueueEntry) -> Callback {
             due_at: entry.due_at,
             attempt: entry.attempt,
         },
-        trace: report.trace,
+        trace: report.trace.map(Box::new),
     }
 }
 

@@ -255,7 +255,7 @@ impl Model {
             began_at,
             ended_at: end.at,
             callback: callback.filter(|_| by.hold),
-            trace,
+            trace: trace.map(Box::new),
         })
     }
 }

@@ -111,7 +111,7 @@ impl CallbackClient {
             success: Acknowledgement::for_kind(callback.kind),
             secrets,
             now,
-            caller: callback.trace,
+            caller: callback.trace.as_deref().copied(),
         };
         let deadline = started + self.try_timeout;
         let result = self.exchange(&delivery, deadline, &mut trace).await;

@@ -32,7 +32,8 @@ pub struct Ended {
     pub ended_at: Timestamp,
     /// Its callback, if the caller wants one and this node holds it. A callback that no node holds waits in the store.
     pub callback: Option<Callback>,
-    pub trace: Option<TraceContext>,
+    /// Boxed, because few messages have one.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// A row of the message queue, and the claim under which a node holds it.

@@ -87,7 +87,7 @@ impl CallbackColumns {
             created_at: timestamp(self.created_us)?,
             tries: tries(self.tries)?,
             claim: claim(self.due_us, self.attempt)?,
-            trace: trace(self.trace.as_deref()),
+            trace: trace(self.trace.as_deref()).map(Box::new),
         })
     }
 }

@@ -367,7 +367,7 @@ impl EndedColumns {
             began_at: timestamp(self.began_us)?,
             ended_at: timestamp(self.ended_us)?,
             callback: self.callback.map(CallbackColumns::callback).transpose()?,
-            trace: trace(self.trace.as_deref()),
+            trace: trace(self.trace.as_deref()).map(Box::new),
         })
     }
 }
