@@ -291,6 +291,10 @@ impl Catalogues {
         self.refresh().await
     }
 
+    pub(crate) fn now(&self) -> domain::Timestamp {
+        self.clock.now()
+    }
+
     async fn import(
         &self,
         kind: CatalogueKind,

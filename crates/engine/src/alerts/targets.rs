@@ -1,6 +1,6 @@
 //! Where notifications go: entries of the configuration, and settings of accounts.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use domain::alert::Event;
 use domain::person::Email;
@@ -48,9 +48,12 @@ impl NotifyTarget {
             Address::Email(email) => email.as_str(),
         };
         let hash = TokenHash::from_secret(address);
-        let hash = hash.as_bytes().iter().take(8);
-        let hex: String = hash.map(|byte| format!("{byte:02x}")).collect();
-        format!("config {hex}")
+        let mut key = "config ".to_owned();
+        for byte in hash.as_bytes().iter().take(8) {
+            // Writing to a string does not fail.
+            let _ = write!(key, "{byte:02x}");
+        }
+        key
     }
 
     fn wants(&self, event: Event) -> bool {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use domain::Channel;
 use domain::ports::{CatalogueKind, StoreError};
-use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -112,14 +111,18 @@ fn choose_start<R: PartialEq>(
             Start::Own
         };
     };
-    match own.revision.cmp(&published.revision) {
-        Ordering::Less => Start::Follow,
-        Ordering::Greater => Start::Publish,
-        Ordering::Equal if own.equals(published) => Start::Follow,
-        Ordering::Equal if nodes == Nodes::Single => Start::Publish,
-        Ordering::Equal if own.revision > 0 || was_replaced => Start::Follow,
-        Ordering::Equal if has_rules || nodes == Nodes::OthersStopped => Start::Publish,
-        Ordering::Equal => Start::Follow,
+    let is_newer = match own.revision.cmp(&published.revision) {
+        Ordering::Less => false,
+        Ordering::Greater => true,
+        Ordering::Equal if own.equals(published) => false,
+        Ordering::Equal if nodes == Nodes::Single => true,
+        Ordering::Equal if own.revision > 0 || was_replaced => false,
+        Ordering::Equal => has_rules || nodes == Nodes::OthersStopped,
+    };
+    if is_newer {
+        Start::Publish
+    } else {
+        Start::Follow
     }
 }
 
@@ -265,7 +268,7 @@ impl<R: Clone + PartialEq + Serialize + DeserializeOwned> RulesInForce<R> {
                     return Ok(());
                 }
             }
-            own.modified_us = Timestamp::now().as_microsecond();
+            own.modified_us = self.catalogues.now().as_microsecond();
             let previous = self.newest();
             let content = serde_json::to_string(&own).map_err(RulesError::Unwritable)?;
             let rows = u32::try_from(own.routes.len()).unwrap_or(u32::MAX);

@@ -201,7 +201,7 @@ fn callback(row: &Row, id: i64) -> Result<Callback, Corrupt> {
         attempt: column(row, 6)?,
         kind: column(row, 7)?,
         text: TextColumns::read(row, 8)?,
-        trace: column(row, 15)?,
+        trace: dispatch::trace(column(row, 15)?),
     };
     columns.callback()
 }

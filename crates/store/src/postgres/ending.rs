@@ -8,7 +8,7 @@ use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup;
 use domain::message::outcome::{Outcome, TakenParts};
-use domain::{Channel, Timestamp};
+use domain::{Channel, Timestamp, TraceContext};
 use tokio_postgres::Row;
 
 use super::day_statements::DayStatements;
@@ -16,7 +16,7 @@ use super::fault::Fault;
 use super::retry::Retryable;
 use super::{billing, column};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
-use crate::rows::dispatch::{EndedColumns, seen_payload};
+use crate::rows::dispatch::{self, EndedColumns, seen_payload};
 use crate::rows::records::SentColumns;
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
@@ -387,7 +387,7 @@ struct Message {
     began_us: i64,
     /// Its delivery report: the ID and the queue key.
     callback: Option<(i64, i64)>,
-    trace: Option<Vec<u8>>,
+    trace: Option<Box<TraceContext>>,
 }
 
 impl Message {
@@ -432,7 +432,7 @@ fn read_messages(found: &[Row], messages: &mut HashMap<i64, Message>) -> Result<
             network: column(row, 4)?,
             began_us: column(row, 6)?,
             callback: None,
-            trace: column(row, 7)?,
+            trace: dispatch::trace(column(row, 7)?),
         };
         messages.insert(id, message);
     }

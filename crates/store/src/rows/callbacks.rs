@@ -1,6 +1,5 @@
 //! Rows of callbacks.
 
-use domain::CallbackUrl;
 use domain::delivery::receiver::ReceiverId;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
 use domain::ids::{AccountId, CallbackId};
@@ -8,8 +7,9 @@ use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, HeldCallback, Page,
     ReplayCursor, ReplayRequest, ReplaySource,
 };
+use domain::{CallbackUrl, TraceContext};
 
-use super::dispatch::{claim, payload, trace};
+use super::dispatch::{claim, payload};
 use super::senders::sender_id;
 use super::{Corrupt, SqlRow, account_id, message_id, micros, outcome, timestamp, utf8};
 
@@ -67,7 +67,7 @@ pub(crate) struct CallbackColumns {
     pub(crate) tries: i32,
     pub(crate) due_us: i64,
     pub(crate) attempt: i32,
-    pub(crate) trace: Option<Vec<u8>>,
+    pub(crate) trace: Option<Box<TraceContext>>,
 }
 
 impl CallbackColumns {
@@ -87,7 +87,7 @@ impl CallbackColumns {
             created_at: timestamp(self.created_us)?,
             tries: tries(self.tries)?,
             claim: claim(self.due_us, self.attempt)?,
-            trace: trace(self.trace.as_deref()).map(Box::new),
+            trace: self.trace,
         })
     }
 }

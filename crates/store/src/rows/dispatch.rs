@@ -55,7 +55,7 @@ impl QueuedMessageColumns {
             tries: u32::try_from(self.tries).map_err(|_| Corrupt("tries"))?,
             pool: pool_of(self.owner),
             unknown_tries: u32::from(self.unknown_tries.unsigned_abs()),
-            trace: trace(self.trace.as_deref()),
+            trace: trace(self.trace.as_deref()).map(|trace| *trace),
             text: utf8(self.body)?,
         })
     }
@@ -340,8 +340,8 @@ fn distinct(references: &[String]) -> Vec<&str> {
 }
 
 /// Reads a trace. One that cannot be read is left out, because it must not stop its message.
-pub(crate) fn trace(bytes: Option<&[u8]>) -> Option<TraceContext> {
-    bytes.and_then(TraceContext::from_bytes)
+pub(crate) fn trace(bytes: Option<&[u8]>) -> Option<Box<TraceContext>> {
+    bytes.and_then(TraceContext::from_bytes).map(Box::new)
 }
 
 /// The columns of an ended message. They become a domain type outside of the writer thread.
@@ -354,7 +354,7 @@ pub(crate) struct EndedColumns {
     pub(crate) began_us: i64,
     pub(crate) ended_us: i64,
     pub(crate) callback: Option<CallbackColumns>,
-    pub(crate) trace: Option<Vec<u8>>,
+    pub(crate) trace: Option<Box<TraceContext>>,
 }
 
 impl EndedColumns {
@@ -367,7 +367,7 @@ impl EndedColumns {
             began_at: timestamp(self.began_us)?,
             ended_at: timestamp(self.ended_us)?,
             callback: self.callback.map(CallbackColumns::callback).transpose()?,
-            trace: trace(self.trace.as_deref()).map(Box::new),
+            trace: self.trace,
         })
     }
 }

@@ -294,7 +294,7 @@ pub(crate) fn receivers(reports: Vec<WaitingColumns>) -> Result<Vec<Receiver>, C
 /// The receivers of accounts with a waiting callback that was tried at least so often.
 pub(crate) fn failing_receivers(
     reports: Vec<WaitingColumns>,
-    tries: u32,
+    min_tries: u32,
 ) -> Result<Vec<FailingReceiver>, Corrupt> {
     let mut receivers: BTreeMap<(i64, String), FailingReceiver> = BTreeMap::new();
     for report in reports {
@@ -321,7 +321,7 @@ pub(crate) fn failing_receivers(
         receiver.tries = receiver.tries.max(tried);
         receiver.oldest_at = receiver.oldest_at.min(oldest_at);
     }
-    let is_failing = |receiver: &FailingReceiver| receiver.tries >= tries;
+    let is_failing = |receiver: &FailingReceiver| receiver.tries >= min_tries;
     Ok(receivers.into_values().filter(is_failing).collect())
 }
 

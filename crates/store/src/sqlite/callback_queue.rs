@@ -104,7 +104,7 @@ fn columns(
             kind: row.get(4)?,
             due_us,
             attempt,
-            trace: row.get(10)?,
+            trace: dispatch::trace(row.get_ref(10)?.as_bytes_or_null()?),
         })
     };
     read().map_err(|_: rusqlite::Error| Corrupt("column"))

@@ -1,15 +1,15 @@
 //! How messages end: the final state, the expiry and the delivery report are stored in the transaction that ends them.
 
-use domain::Channel;
 use domain::delivery::{CallbackKind, CarrierRef};
 use domain::ids::NodeId;
 use domain::message::lookup;
 use domain::message::outcome::{Outcome, TakenParts};
+use domain::{Channel, TraceContext};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::{billing, clock, traffic};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
-use crate::rows::dispatch::{EndedColumns, seen_payload};
+use crate::rows::dispatch::{self, EndedColumns, seen_payload};
 use crate::rows::records::Sent;
 use crate::rows::traffic::{EndedMessage, Tally};
 use crate::rows::{self, NOBODY, outcome_numbers};
@@ -241,7 +241,7 @@ struct Message {
     parts: i16,
     /// When it was accepted, or the later time that its sender asked for.
     began_us: i64,
-    trace: Option<Vec<u8>>,
+    trace: Option<Box<TraceContext>>,
 }
 
 impl Message {
@@ -275,7 +275,7 @@ impl Message {
             channel: row.get(5)?,
             parts: row.get(6)?,
             began_us: row.get(7)?,
-            trace: row.get(8)?,
+            trace: dispatch::trace(row.get_ref(8)?.as_bytes_or_null()?),
         })
     }
 }
