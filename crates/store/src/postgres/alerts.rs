@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
-use domain::Timestamp;
 use domain::alert::Alert;
 use domain::ids::AccountId;
+use domain::person::Email;
 use domain::ports::{
     AlertStore, FailingReceiver, NewNotification, Notification, NotifySetting, StoreError,
 };
+use domain::{CallbackUrl, Timestamp};
 
 use super::fault::Fault;
 use super::retry::Retryable;
@@ -187,8 +188,8 @@ impl AlertStore for PostgresStore {
         account: AccountId,
         setting: &NotifySetting,
     ) -> Result<(), StoreError> {
-        let url = setting.url.as_ref().map(|url| url.as_str());
-        let email = setting.email.as_ref().map(|email| email.as_str());
+        let url = setting.url.as_ref().map(CallbackUrl::as_str);
+        let email = setting.email.as_ref().map(Email::as_str);
         let values: super::Values<'_> = &[&account.as_i64(), &url, &email];
         let operation = "set where an account is notified";
         let set = self.execute(operation, sql::SET_SETTING.postgres, values);
