@@ -24,6 +24,7 @@ pub mod oauth;
 pub mod person;
 pub mod ports;
 pub mod quoted;
+pub mod role;
 pub mod sender;
 mod sha256;
 pub mod trace;

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use super::{Countries, SpendingRules, TextRoles};
 use crate::money::{Money, NotMoney};
-use crate::person::UnknownRole;
 use crate::quoted::Quoted;
+use crate::role::UnknownRole;
 
 const CREDIT_LIMIT: &str = "credit_limit";
 const COUNTRIES: &str = "countries";

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::person::{Role, UnknownRole};
+use crate::role::{Role, UnknownRole};
 
 const ALL: &str = "all";
 const NONE: &str = "none";

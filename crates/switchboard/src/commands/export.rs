@@ -1,6 +1,6 @@
 //! `switchboard export …`
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -33,7 +33,8 @@ async fn messages(config: &Config, args: ExportMessages) -> anyhow::Result<()> {
     let filter = filter(&store, &args.period).await?;
     let mut export = begin(config, store, format, filter, args.after).await?;
     let mut output = Output {
-        progress: TimeProgress::new(filter.since, filter.until),
+        // On a terminal, the rows themselves show the progress.
+        progress: TimeProgress::new(filter.since, filter.until, !io::stdout().is_terminal()),
         after: args.after,
     };
     if args.after.is_none() {
@@ -139,7 +140,7 @@ async fn margin(config: &Config, args: ExportMargin) -> anyhow::Result<()> {
     let store = store(config).await?;
     let filter = filter(&store, &args.period).await?;
     let export = begin(config, store, ExportFormat::Csv, filter, None).await?;
-    let mut progress = TimeProgress::new(filter.since, filter.until);
+    let mut progress = TimeProgress::new(filter.since, filter.until, true);
     let watch = |until: Timestamp| progress.advance(Some(until), 0);
     let no_deadline: Option<Instant> = None;
     let report = MarginReport::read(export, no_deadline, watch).await;

@@ -33,12 +33,12 @@ pub(super) struct TimeProgress {
 }
 
 impl TimeProgress {
-    pub(super) fn new(since: Timestamp, until: Timestamp) -> Self {
+    pub(super) fn new(since: Timestamp, until: Timestamp, shown: bool) -> Self {
         let seconds = until.min(SystemClock.now()).as_second() - since.as_second();
         let length = u64::try_from(seconds).unwrap_or_default();
         let template = "{bar:30} {percent}% {msg}, {eta} to go";
         Self {
-            bar: styled(Some(length), true, template),
+            bar: styled(Some(length), shown, template),
             since,
             rows: 0,
         }
