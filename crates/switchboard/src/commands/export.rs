@@ -38,7 +38,7 @@ async fn messages(config: &Config, args: ExportMessages) -> anyhow::Result<()> {
         after: args.after,
     };
     if args.after.is_none() {
-        output.write(&export.header())?;
+        write(&export.header())?;
     }
     let copied = tokio::select! {
         copied = copy(&mut export, &mut output) => copied,
@@ -80,7 +80,7 @@ async fn filter(store: &Arc<dyn Store>, period: &Period) -> anyhow::Result<Expor
 
 async fn copy(export: &mut MessageExport, output: &mut Output) -> anyhow::Result<()> {
     while let Some(chunk) = export.next().await? {
-        output.write(&chunk.text)?;
+        write(&chunk.text)?;
         output.written(&chunk);
     }
     Ok(())
@@ -101,7 +101,13 @@ async fn interrupted() -> anyhow::Error {
     anyhow::anyhow!("the export was interrupted")
 }
 
-/// Standard output, and what was written to it.
+fn write(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// What was written to standard output.
 struct Output {
     progress: TimeProgress,
     /// The export has everything up to this message.
@@ -109,12 +115,6 @@ struct Output {
 }
 
 impl Output {
-    fn write(&mut self, text: &str) -> anyhow::Result<()> {
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes())?;
-        Ok(stdout.flush()?)
-    }
-
     fn written(&mut self, chunk: &ExportChunk) {
         self.after = Some(chunk.after);
         self.progress.advance(chunk.until, chunk.messages);

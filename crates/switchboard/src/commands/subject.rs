@@ -9,7 +9,7 @@ use domain::delivery::CallbackAttempt;
 use domain::message::MessageState;
 use domain::ports::{CallbackRecord, ListRange, MessageDetail, SenderFilter, Store};
 use domain::sender::SenderRecord;
-use domain::{AccountId, Msisdn, Outcome, Timestamp};
+use domain::{AccountId, ImageUrl, Msisdn, Outcome, Timestamp};
 use engine::clock::SystemClock;
 use engine::subject::SubjectCount;
 use engine::{Actor, Subjects};
@@ -147,7 +147,7 @@ fn as_json(detail: &MessageDetail, names: &HashMap<AccountId, String>) -> Value 
         "from": summary.from,
         "to": summary.to.map(|to| to.to_string()),
         "text": summary.text,
-        "imageUrl": image.map(|image| image.as_str()),
+        "imageUrl": image.map(ImageUrl::as_str),
         "buttonTitle": button.map(|button| button.title.as_str()),
         "buttonUrl": button.map(|button| button.url.as_str()),
         "accepted": time(summary.accepted_at),

@@ -31,6 +31,7 @@ pub(crate) struct Simulator {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "these are the keys of the file")]
 pub(crate) struct Retention {
     pub(crate) messages_days: u32,
     pub(crate) texts_days: u32,

@@ -19,8 +19,12 @@ impl UseCases {
             let erased = subjects.erase(&self.actor, &number).await;
             erased.expect("the store answers");
         } else {
-            let export = subjects.export(&self.actor, number).await;
-            drop(export.expect("the store answers"));
+            let mut export = subjects
+                .export(&self.actor, number)
+                .await
+                .expect("the store answers");
+            let found = export.next().await.expect("the store answers");
+            assert_eq!(found, Some(Vec::new()));
         }
         self.secrets.push("29990001".to_owned());
     }

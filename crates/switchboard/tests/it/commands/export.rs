@@ -168,7 +168,7 @@ fn margins(backend: Backend) {
     let list = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n,,Default,Default,,,0.01\n";
     let path = super::write(&folder.path().join("costs.csv"), list);
     let service = Service::with(backend, |builder| {
-        builder.config(&format!(
+        builder.config(format!(
             "[[carrier]]\nname = \"simulator\"\nkind = \"simulator\"\ncosts = \"{path}\"\n"
         ))
     });

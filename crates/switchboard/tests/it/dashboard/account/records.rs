@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use testkit::Backend;
 
 use super::{admin, schedule, send};
+use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, in_seconds, sms_with, wait_for};
@@ -16,7 +17,7 @@ on_both_backends!(
 
 const SECRET: &str = "the text of a message";
 
-fn member<'a>(service: &'a Service) -> crate::people::browser::Browser<'a> {
+fn member(service: &Service) -> Browser<'_> {
     let more = ["--role", "member", "--account", "main"];
     joined(service, "member@example.com", &more)
 }
