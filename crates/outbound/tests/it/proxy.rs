@@ -1,25 +1,25 @@
 //! Callbacks through an HTTP proxy: a real one, and a scripted one that misbehaves.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use outbound::dial::{HttpProxy, public_roots_and};
 use outbound::{CallbackClient, Guard};
 use testkit::Tinyproxy;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::receiver::{Receiver, Then, answer};
 use crate::setup::{SHORT, ScriptedResolver, deliver, options};
 use crate::tls;
 
-fn proxy(url: &str) -> Option<HttpProxy> {
-    Some(HttpProxy::parse(url).expect(url))
+fn proxy(url: &str) -> HttpProxy {
+    HttpProxy::parse(url).expect(url)
 }
 
 fn client(url: &str) -> CallbackClient {
     let mut options = options();
-    options.dialer.proxy = proxy(url);
+    options.dialer.proxy = Some(proxy(url));
     CallbackClient::new(options)
 }
 
@@ -30,10 +30,10 @@ async fn scripted(text: &'static str, then: Then) -> Receiver {
 
 /// A proxy that connects every tunnel to `receiver`, whatever host it is asked for. Returns its address and, for each
 /// tunnel, the first line of the request.
-async fn tunnelling(receiver: SocketAddr) -> (SocketAddr, Arc<std::sync::Mutex<Vec<String>>>) {
+async fn tunnelling(receiver: SocketAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = listener.local_addr().expect("bound");
-    let asked: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = asked.clone();
     tokio::spawn(async move {
         loop {
@@ -48,9 +48,8 @@ async fn tunnelling(receiver: SocketAddr) -> (SocketAddr, Arc<std::sync::Mutex<V
 async fn tunnel(
     mut stream: TcpStream,
     receiver: SocketAddr,
-    asked: &std::sync::Mutex<Vec<String>>,
+    asked: &Mutex<Vec<String>>,
 ) -> Option<()> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
@@ -82,7 +81,7 @@ async fn a_real_proxy_carries_plain_and_tls_callbacks() {
     let secure = tls::start(identity, |_| (answer("200 OK", "OK"), Then::Continue)).await;
     let proxy_server = Tinyproxy::start(&[]);
     let mut options = options();
-    options.dialer.proxy = proxy(&proxy_server.right_url());
+    options.dialer.proxy = Some(proxy(&proxy_server.right_url()));
     options.dialer.tls = public_roots_and(&pem).expect("a certificate");
     let client = CallbackClient::new(options);
     for (url, receiver) in [
@@ -181,7 +180,7 @@ async fn forbidden_hosts_do_not_reach_the_proxy() {
         let mut options = options();
         options.dialer.guard = Guard::default();
         options.dialer.resolver = ScriptedResolver::new(&[answers]);
-        options.dialer.proxy = proxy(&format!("http://{}", proxy_server.address));
+        options.dialer.proxy = Some(proxy(&format!("http://{}", proxy_server.address)));
         let client = CallbackClient::new(options);
         let attempt = deliver(&client, &format!("http://{host}/")).await.attempt;
         assert_eq!(attempt.reason, crate::reach::FORBIDDEN, "{host}");
@@ -259,7 +258,7 @@ async fn a_dead_or_silent_proxy_costs_no_more_than_a_dead_receiver() {
     let silent = scripted("", Then::Hang).await;
     let mut options = options();
     options.try_timeout = SHORT;
-    options.dialer.proxy = proxy(&format!("http://{}", silent.address));
+    options.dialer.proxy = Some(proxy(&format!("http://{}", silent.address)));
     let attempt = deliver(&CallbackClient::new(options), "http://192.0.2.1/").await;
     assert_eq!(attempt.attempt.reason, "did not answer within 300 ms");
 }
