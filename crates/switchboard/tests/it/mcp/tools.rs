@@ -353,3 +353,30 @@ fn refusals_of_rest_are_results_of_the_tool() {
     let again = service.call_tool(&service.token, "register_sender_id", &name);
     assert_eq!(failure(&again).0, "CONFLICT");
 }
+
+#[test]
+fn a_trace_of_the_client_stays_with_the_message() {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let service = start();
+    let call = json!({
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
+        "params": {
+            "name": "send_sms",
+            "arguments": { "to": "+37120000001", "from": "Acme", "message": "Hello" },
+        },
+    });
+    let trace = format!("00-{TRACE}-00f067aa0ba902b7-01");
+    let headers = [
+        ("MCP-Protocol-Version", Era::Handshake.version()),
+        ("traceparent", trace.as_str()),
+    ];
+    let sent = service.post(&service.token, &headers, call.to_string().as_bytes());
+    tool_output(&sent);
+    wait_for("a line in the log", || {
+        let output = service.server.output();
+        let mut lines = output.lines().filter(|line| line.contains(TRACE));
+        lines.find(|line| line.contains("accepted")).map(drop)
+    });
+}
