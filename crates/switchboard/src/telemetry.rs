@@ -70,7 +70,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
 
-    use super::catalogue::{Kind, METRICS};
+    use super::catalogue::{Kind, METRICS, Metric};
 
     #[test]
     fn the_page_lists_every_metric() {
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(ids.len(), panels.len(), "each panel has an ID of its own");
         let alerts = include_str!("../../../deploy/prometheus/alerts.yml");
         let tests = include_str!("../../../deploy/prometheus/alerts_test.yml");
-        let known: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name()).collect();
+        let known: BTreeSet<&str> = METRICS.iter().map(Metric::name).collect();
         for (file, text) in [
             ("dashboard", dashboard),
             ("alerts", alerts),
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn names_follow_the_conventions() {
-        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name()).collect();
+        let names: BTreeSet<&str> = METRICS.iter().map(Metric::name).collect();
         assert_eq!(names.len(), METRICS.len(), "a name twice");
         for metric in METRICS {
             let name = metric.name();
