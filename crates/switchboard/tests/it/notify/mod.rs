@@ -46,9 +46,9 @@ fn body(request: &ReceivedRequest) -> Value {
 
 /// The notifications of this type.
 fn of_type(receiver: &Receiver, event: &str) -> Vec<ReceivedRequest> {
-    let mut received = receiver.received();
-    received.retain(|request| body(request)["type"] == event);
-    received
+    let mut requests = receiver.received();
+    requests.retain(|request| body(request)["type"] == event);
+    requests
 }
 
 fn wait_for_event(receiver: &Receiver, event: &str) -> ReceivedRequest {
