@@ -43,9 +43,9 @@ async fn a_trace_stays_with_its_message(store: Arc<dyn WorkStore>) {
     let [Matched::Ended(ended)] = &ended[..] else {
         panic!("{ended:?}");
     };
-    assert_eq!(ended.trace, Some(trace(1)));
+    assert_eq!(ended.trace.as_deref(), Some(&trace(1)));
     let callback = ended.callback.as_ref().expect("it is held");
-    assert_eq!(callback.trace, Some(trace(1)));
+    assert_eq!(callback.trace.as_deref(), Some(&trace(1)));
 }
 
 async fn messages_of_one_batch_keep_their_own_traces(store: Arc<dyn WorkStore>) {
@@ -83,7 +83,10 @@ async fn a_report_has_the_trace_of_its_message(store: Arc<dyn WorkStore>) {
     let mut traces: Vec<_> = claim_callbacks(&store, node)
         .await
         .iter()
-        .map(|callback| (callback.message.map(domain::MessageId::get), callback.trace))
+        .map(|callback| {
+            let message = callback.message.map(domain::MessageId::get);
+            (message, callback.trace.as_deref().copied())
+        })
         .collect();
     traces.sort_unstable_by_key(|(message, _)| *message);
     assert_eq!(traces, [(Some(1), Some(trace(1))), (Some(2), None)]);
@@ -112,6 +115,9 @@ async fn a_message_that_was_seen_is_reported_with_its_trace(store: Arc<dyn Store
     report(&store, node, vec![of.clone()]).await;
     assert!(store.mark_seen(&of.of, past(9)).await.expect("answers"));
     let seen = claim_callbacks(&store, node).await;
-    let traces: Vec<_> = seen.iter().map(|callback| callback.trace).collect();
+    let traces: Vec<_> = seen
+        .iter()
+        .map(|callback| callback.trace.as_deref().copied())
+        .collect();
     assert_eq!(traces, [Some(trace(1))]);
 }

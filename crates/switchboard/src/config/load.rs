@@ -103,16 +103,14 @@ fn read_values(
             .fold(String::new(), |key, part| join(&key, part));
         // A variable that looks like a number may be meant as a text.
         let text = texts.get(&key).map(|text| Value::String(text.clone()));
-        match text.filter(|text| get(&root, &path) != Some(text)) {
-            Some(text) => replace(&mut root, &path, Some(text)),
-            None => {
-                replace(&mut root, &path, None);
-                problems.add_value(places, &key, &error);
-                if !found.insert(key) {
-                    return Config::default();
-                }
+        let text = text.filter(|text| get(&root, &path) != Some(text));
+        if text.is_none() {
+            problems.add_value(places, &key, &error);
+            if !found.insert(key) {
+                return Config::default();
             }
         }
+        replace(&mut root, &path, text);
     }
 }
 
