@@ -325,152 +325,59 @@ mod tests {
         PublishedRules::new(revision, Vec::new(), routes.collect())
     }
 
-    #[test]
-    fn newer_rules_count_at_start() {
-        let (none, three) = (rules(0, &["a"]), rules(3, &["a"]));
-        let (none, three) = (Some(&none), Some(&three));
-        let (new, replaced) = (false, true);
-        for (case, published, own, was_replaced, nodes, expected) in [
-            (
-                "nothing at all",
-                None,
-                rules(0, &[]),
-                new,
-                Nodes::OthersStopped,
-                Start::Own,
-            ),
-            (
-                "the first",
-                None,
-                rules(0, &["a"]),
-                new,
-                Nodes::OthersRun,
-                Start::Publish,
-            ),
-            (
-                "the same",
-                none,
-                rules(0, &["a"]),
-                replaced,
-                Nodes::OthersRun,
-                Start::Follow,
-            ),
-            (
-                "new",
-                none,
-                rules(0, &["b"]),
-                new,
-                Nodes::OthersRun,
-                Start::Publish,
-            ),
-            (
-                "older",
-                none,
-                rules(0, &["b"]),
-                replaced,
-                Nodes::OthersRun,
-                Start::Follow,
-            ),
-            (
-                "older, alone",
-                none,
-                rules(0, &["b"]),
-                replaced,
-                Nodes::OthersStopped,
-                Start::Follow,
-            ),
-            (
-                "undone",
-                none,
-                rules(0, &["b"]),
-                replaced,
-                Nodes::Single,
-                Start::Publish,
-            ),
-            (
-                "none",
-                none,
-                rules(0, &[]),
-                new,
-                Nodes::OthersRun,
-                Start::Follow,
-            ),
-            (
-                "none, alone",
-                none,
-                rules(0, &[]),
-                new,
-                Nodes::OthersStopped,
-                Start::Publish,
-            ),
-            (
-                "none, single",
-                none,
-                rules(0, &[]),
-                new,
-                Nodes::Single,
-                Start::Publish,
-            ),
-            (
-                "a higher revision",
-                three,
-                rules(4, &["b"]),
-                replaced,
-                Nodes::OthersRun,
-                Start::Publish,
-            ),
-            (
-                "a first revision",
-                none,
-                rules(1, &["a"]),
-                new,
-                Nodes::OthersRun,
-                Start::Publish,
-            ),
-            (
-                "the same revision",
-                three,
-                rules(3, &["a"]),
-                new,
-                Nodes::OthersRun,
-                Start::Follow,
-            ),
-            (
-                "a contradiction",
-                three,
-                rules(3, &["b"]),
-                new,
-                Nodes::OthersRun,
-                Start::Follow,
-            ),
-            (
-                "a lower revision",
-                three,
-                rules(2, &["b"]),
-                new,
-                Nodes::OthersRun,
-                Start::Follow,
-            ),
-            (
-                "a lower revision, single",
-                three,
-                rules(2, &["b"]),
-                new,
-                Nodes::Single,
-                Start::Follow,
-            ),
-            (
-                "no revision any more",
-                three,
-                rules(0, &["b"]),
-                new,
-                Nodes::OthersRun,
-                Start::Follow,
-            ),
-        ] {
+    /// The rules of a file, whether they were replaced before, the nodes, and what the node does.
+    type Case = (&'static str, PublishedRules<String>, bool, Nodes, Start);
+
+    fn check(published: Option<&PublishedRules<String>>, cases: impl IntoIterator<Item = Case>) {
+        for (case, own, was_replaced, nodes, expected) in cases {
             let start = choose_start(published, &own, was_replaced, nodes);
             assert_eq!(start, expected, "{case}");
         }
+    }
+
+    #[test]
+    fn rules_that_were_never_in_force_count_at_start() {
+        use Nodes::{OthersRun, OthersStopped, Single};
+        use Start::{Follow, Own, Publish};
+        let (none, a, b) = (rules(0, &[]), rules(0, &["a"]), rules(0, &["b"]));
+        check(
+            None,
+            [
+                ("nothing at all", none.clone(), false, OthersStopped, Own),
+                ("the first", a.clone(), false, OthersRun, Publish),
+            ],
+        );
+        check(
+            Some(&a),
+            [
+                ("the same", a.clone(), true, OthersRun, Follow),
+                ("new", b.clone(), false, OthersRun, Publish),
+                ("older", b.clone(), true, OthersRun, Follow),
+                ("older, alone", b.clone(), true, OthersStopped, Follow),
+                ("undone", b, true, Single, Publish),
+                ("none", none.clone(), false, OthersRun, Follow),
+                ("none, alone", none.clone(), false, OthersStopped, Publish),
+                ("none, single", none, false, Single, Publish),
+                ("a revision", rules(1, &["a"]), false, OthersRun, Publish),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_higher_revision_counts_at_start() {
+        use Nodes::{OthersRun, Single};
+        use Start::{Follow, Publish};
+        check(
+            Some(&rules(3, &["a"])),
+            [
+                ("higher", rules(4, &["b"]), true, OthersRun, Publish),
+                ("the same", rules(3, &["a"]), false, OthersRun, Follow),
+                ("contradicting", rules(3, &["b"]), false, OthersRun, Follow),
+                ("lower", rules(2, &["b"]), false, OthersRun, Follow),
+                ("lower, single", rules(2, &["b"]), false, Single, Follow),
+                ("none any more", rules(0, &["b"]), false, OthersRun, Follow),
+            ],
+        );
     }
 
     #[test]

@@ -73,7 +73,7 @@ async fn an_alert_changes_only_as_it_was_read(store: Arc<dyn Store>) {
             .await
             .expect("the store answers")
     };
-    assert_eq!(list().await, [first.clone()]);
+    assert_eq!(list().await, std::slice::from_ref(&first));
     let told = Alert {
         told: Level::Bad,
         ..first.clone()
