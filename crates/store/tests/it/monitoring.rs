@@ -24,8 +24,9 @@ async fn waiting_messages_are_counted_by_lane(store: Arc<dyn Store>) {
     let counts =
         |waiting: &[WaitingMessages]| -> Vec<u32> { waiting.iter().map(|one| one.count).collect() };
     assert_eq!(counts(&waiting(&store).await), [0, 0, 0]);
-    let submission = submission(1, 1);
-    let due_at = submission.accepted_at;
+    let due_at = super::steps::past(0);
+    let mut submission = submission(1, 1);
+    submission.accepted_at = due_at;
     accept(&store, vec![submission]).await;
     let found = waiting(&store).await;
     assert_eq!(counts(&found).iter().sum::<u32>(), 1);
