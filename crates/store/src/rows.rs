@@ -15,8 +15,6 @@ use domain::ports::{
 use domain::{Channel, KeyRing, Money, Msisdn, Originator, Permissions, Timestamp};
 use jiff::SignedDuration;
 
-use encrypted::secret_context;
-
 pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod billing;
@@ -25,6 +23,7 @@ pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
 pub(crate) mod encrypted;
+pub(crate) mod ended;
 pub(crate) mod fold;
 pub(crate) mod history;
 pub(crate) mod ledger_totals;
@@ -397,7 +396,7 @@ impl AccountColumns {
 
 /// A new account with its secret encrypted.
 pub(crate) fn with_encrypted_secret(keys: &KeyRing, account: &NewAccount) -> NewAccount {
-    let context = secret_context(account.name.as_str());
+    let context = encrypted::secret_context(account.name.as_str());
     NewAccount {
         callback_secret: encrypted::encrypt_text(keys, &context, &account.callback_secret),
         ..account.clone()
@@ -423,7 +422,7 @@ impl SecretColumns {
     }
 
     pub(crate) fn secrets(self, keys: &KeyRing) -> Result<SigningSecrets, Corrupt> {
-        let context = secret_context(&self.name);
+        let context = encrypted::secret_context(&self.name);
         let former = match (self.former, self.until_us) {
             (Some(text), Some(until_us)) => Some((
                 encrypted::decrypt_text(keys, &context, &text)?,

@@ -26,7 +26,7 @@ use domain::delivery::{CarrierAnswer, QueuedMessage, SendResult};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::Submission;
 use domain::ports::{Carrier, StoreError, WorkStore};
-use domain::{Clock, Code, MessageId, Money, Outcome, PoolId, TestMode, Timestamp};
+use domain::{Clock, Code, MessageId, Outcome, PoolId, TestMode, Timestamp};
 use jiff::SignedDuration;
 use tokio::task::{AbortHandle, JoinHandle, unconstrained};
 
@@ -320,24 +320,8 @@ impl Dispatch {
         };
         // A message in test mode is not given to the carrier.
         let carrier = queued.test_mode.is_none().then(|| queue.carrier.name());
-        let cost = self.cost(queued, &sent);
+        let cost = results::cost(&self.routing, queued, &sent);
         self.results.store(&message.held, sent, carrier, cost).await;
-    }
-
-    /// What the carrier charges for what it took.
-    fn cost(&self, queued: &QueuedMessage, sent: &SendResult) -> Option<Money> {
-        let (carrier, parts) = match sent {
-            SendResult::Taken { carrier, .. } => (carrier, queued.shape.parts.into()),
-            SendResult::PartlyTaken {
-                carrier,
-                references,
-                ..
-            } => (carrier, u32::try_from(references.len()).unwrap_or(u32::MAX)),
-            SendResult::Answered { carrier, .. } => (carrier.as_ref()?, 1),
-            _ => return None,
-        };
-        let part = self.routing.cost(carrier, &queued.to)?;
-        Some(part.times(parts))
     }
 
     /// When a message with an unknown outcome is sent again.

@@ -282,7 +282,7 @@ async fn a_report_on_a_traced_message_goes_on_with_its_trace() {
     let receiver = Receiver::answering_ok().await;
     let header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let traced = Callback {
-        trace: TraceContext::parse(header.as_bytes()),
+        trace: TraceContext::parse(header.as_bytes()).map(Box::new),
         ..callback(&receiver.url())
     };
     for callback in [&traced, &traced, &callback(&receiver.url())] {

@@ -18,9 +18,8 @@ use super::ending::MarkSeen;
 use super::receipts::{Holder, Receipts};
 use super::sends::{Expiry, Sends};
 use super::{PostgresStore, column, fault, retry};
-use crate::rows::dispatch::{
-    EndedColumns, InboxColumns, MatchedColumns, SettledColumns, TransitColumns,
-};
+use crate::rows::dispatch::{InboxColumns, TransitColumns};
+use crate::rows::ended::{EndedColumns, MatchedColumns, SettledColumns};
 use crate::rows::{self, Corrupt, duration_us};
 
 const NOW: &str = concat!("SELECT ", now_us!());

@@ -21,7 +21,8 @@ use super::fault::Fault;
 use super::receipts::{self, Columns, Forms, Holder};
 use super::retry::{self, Retryable};
 use super::{PostgresStore, column};
-use crate::rows::dispatch::{EndedColumns, MatchedColumns, NO_TAIL, SettledColumns};
+use crate::rows::dispatch::NO_TAIL;
+use crate::rows::ended::{EndedColumns, MatchedColumns, SettledColumns};
 use crate::rows::{self, Corrupt};
 
 /// Usually there are none at all.

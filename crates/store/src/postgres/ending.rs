@@ -16,7 +16,8 @@ use super::fault::Fault;
 use super::retry::Retryable;
 use super::{billing, column};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
-use crate::rows::dispatch::{self, EndedColumns, seen_payload};
+use crate::rows::dispatch::{self, seen_payload};
+use crate::rows::ended::EndedColumns;
 use crate::rows::records::SentColumns;
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 

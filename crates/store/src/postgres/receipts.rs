@@ -18,7 +18,8 @@ use super::ending::{self, PartReport, Progress};
 use super::fault::{Fault, SerializationConflict};
 use super::retry::Retryable;
 use super::transaction::commit;
-use crate::rows::dispatch::{MAX_USES, MatchedColumns, NO_TAIL};
+use crate::rows::dispatch::{MAX_USES, NO_TAIL};
+use crate::rows::ended::MatchedColumns;
 use crate::rows::records::SentColumns;
 use crate::rows::{Corrupt, micros, outcome_numbers};
 

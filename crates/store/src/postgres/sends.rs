@@ -19,7 +19,8 @@ use super::fault::Fault;
 use super::retry::Retryable;
 use super::transaction::commit;
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::{self, EndedColumns, Ending, Move, SettledColumns};
+use crate::rows::dispatch::{self, Ending, Move};
+use crate::rows::ended::{EndedColumns, SettledColumns};
 use crate::rows::records::SentColumns;
 use crate::rows::{Corrupt, micros};
 

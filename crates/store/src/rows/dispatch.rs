@@ -1,4 +1,4 @@
-//! Rows of sending: queued messages, ended messages, parts in transit.
+//! Rows of sending: queued messages, parts in transit.
 
 use domain::delivery::{Claim, QueuedMessage, SendResult, Settlement};
 use domain::ids::{AccountId, MessageId, PoolId};
@@ -6,12 +6,11 @@ use domain::message::interactive::Interactive;
 use domain::message::outcome::{Outcome, TakenParts};
 use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, TestMode};
-use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, PoolClaim, Settled};
-use domain::{Channel, Code, KeyRing, Msisdn, Originator, TraceContext};
+use domain::ports::{ClaimedRow, InTransit, Inbox, PoolClaim};
+use domain::{Code, KeyRing, Msisdn, Originator, TraceContext};
 
 use super::binds::{pool_of, pool_owner};
-use super::callbacks::CallbackColumns;
-use super::{Corrupt, SqlRow, account_id, billing, message_id, micros, timestamp, utf8};
+use super::{Corrupt, SqlRow, account_id, message_id, micros, timestamp, utf8};
 
 /// The columns of a message and its queue row that a worker needs.
 pub(crate) struct QueuedMessageColumns {
@@ -342,72 +341,6 @@ fn distinct(references: &[String]) -> Vec<&str> {
 /// Reads a trace. One that cannot be read is left out, because it must not stop its message.
 pub(crate) fn trace(bytes: Option<&[u8]>) -> Option<Box<TraceContext>> {
     bytes.and_then(TraceContext::from_bytes).map(Box::new)
-}
-
-/// The columns of an ended message. They become a domain type outside of the writer thread.
-#[derive(Debug)]
-pub(crate) struct EndedColumns {
-    pub(crate) id: i64,
-    pub(crate) channel: Channel,
-    pub(crate) network: Option<i32>,
-    pub(crate) outcome: Outcome,
-    pub(crate) began_us: i64,
-    pub(crate) ended_us: i64,
-    pub(crate) callback: Option<CallbackColumns>,
-    pub(crate) trace: Option<Box<TraceContext>>,
-}
-
-impl EndedColumns {
-    pub(crate) fn ended(self) -> Result<Ended, Corrupt> {
-        Ok(Ended {
-            id: message_id(self.id)?,
-            channel: self.channel,
-            network: billing::network(self.network)?,
-            outcome: self.outcome,
-            began_at: timestamp(self.began_us)?,
-            ended_at: timestamp(self.ended_us)?,
-            callback: self.callback.map(CallbackColumns::callback).transpose()?,
-            trace: self.trace,
-        })
-    }
-}
-
-/// The columns of [`Settled`].
-#[derive(Debug)]
-pub(crate) enum SettledColumns {
-    Stored,
-    Ended(EndedColumns),
-    Stale,
-}
-
-impl SettledColumns {
-    pub(crate) fn settled(self) -> Result<Settled, Corrupt> {
-        Ok(match self {
-            Self::Stored => Settled::Stored,
-            Self::Ended(columns) => Settled::Ended(columns.ended()?),
-            Self::Stale => Settled::Stale,
-        })
-    }
-}
-
-/// The columns of [`Matched`].
-#[derive(Debug)]
-pub(crate) enum MatchedColumns {
-    Ended(EndedColumns),
-    Noted,
-    Repeated,
-    Kept,
-}
-
-impl MatchedColumns {
-    pub(crate) fn matched(self) -> Result<Matched, Corrupt> {
-        Ok(match self {
-            Self::Ended(columns) => Matched::Ended(columns.ended()?),
-            Self::Noted => Matched::Noted,
-            Self::Repeated => Matched::Repeated,
-            Self::Kept => Matched::Kept,
-        })
-    }
 }
 
 /// The columns of a part in transit.

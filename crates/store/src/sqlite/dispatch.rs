@@ -15,7 +15,7 @@ use jiff::SignedDuration;
 use super::fault::Fault;
 use super::{SqliteStore, carriers, claims, clock, ending, held, nodes, prune, receipts, sends};
 use crate::rows::Corrupt;
-use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
+use crate::rows::ended::{EndedColumns, MatchedColumns, SettledColumns};
 use crate::rows::{duration_us, micros, timestamp};
 
 #[async_trait]

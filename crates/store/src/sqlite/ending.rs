@@ -9,7 +9,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 
 use super::{billing, clock, traffic};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
-use crate::rows::dispatch::{self, EndedColumns, seen_payload};
+use crate::rows::dispatch::{self, seen_payload};
+use crate::rows::ended::EndedColumns;
 use crate::rows::records::Sent;
 use crate::rows::traffic::{EndedMessage, Tally};
 use crate::rows::{self, NOBODY, outcome_numbers};

@@ -9,7 +9,8 @@ use domain::{KeyRing, Msisdn};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::ending::{End, Endings, Progress};
-use crate::rows::dispatch::{InboxColumns, MAX_USES, MatchedColumns, NO_TAIL, TransitColumns};
+use crate::rows::dispatch::{InboxColumns, MAX_USES, NO_TAIL, TransitColumns};
+use crate::rows::ended::MatchedColumns;
 use crate::rows::records::Sent;
 use crate::rows::{micros, outcome_numbers};
 

@@ -10,7 +10,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, params};
 use super::carrier_refs::{CarrierRefWriter, Part};
 use super::ending::{End, Endings, Progress};
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::{self, EndedColumns, Ending, Move, SettledColumns};
+use crate::rows::dispatch::{self, Ending, Move};
+use crate::rows::ended::{EndedColumns, SettledColumns};
 use crate::rows::micros;
 use crate::rows::records::{Sent, SentColumns};
 

@@ -14,6 +14,7 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Held;
 use crate::monitoring::ended::EndedCounters;
+use crate::sending::routing::Routing;
 
 /// How long to wait before storing a result again.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -113,6 +114,22 @@ fn log(message_id: MessageId, trace: TraceContext, sent: &SendResult) {
         SendResult::Answered { .. } => ("the lookup was answered", None),
     };
     tracing::info!(%message_id, carrier, trace_id = %trace.trace_id(), result, "attempted");
+}
+
+/// What the carrier charges for what it took.
+pub(super) fn cost(routing: &Routing, queued: &QueuedMessage, sent: &SendResult) -> Option<Money> {
+    let (carrier, parts) = match sent {
+        SendResult::Taken { carrier, .. } => (carrier, queued.shape.parts.into()),
+        SendResult::PartlyTaken {
+            carrier,
+            references,
+            ..
+        } => (carrier, u32::try_from(references.len()).unwrap_or(u32::MAX)),
+        SendResult::Answered { carrier, .. } => (carrier.as_ref()?, 1),
+        _ => return None,
+    };
+    let part = routing.cost(carrier, &queued.to)?;
+    Some(part.times(parts))
 }
 
 async fn settle(

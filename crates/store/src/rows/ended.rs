@@ -1,0 +1,73 @@
+//! Rows of messages that have ended.
+
+use domain::ports::{Ended, Matched, Settled};
+use domain::{Channel, Outcome, TraceContext};
+
+use super::callbacks::CallbackColumns;
+use super::{Corrupt, billing, message_id, timestamp};
+
+/// The columns of an ended message. They become a domain type outside of the writer thread.
+#[derive(Debug)]
+pub(crate) struct EndedColumns {
+    pub(crate) id: i64,
+    pub(crate) channel: Channel,
+    pub(crate) network: Option<i32>,
+    pub(crate) outcome: Outcome,
+    pub(crate) began_us: i64,
+    pub(crate) ended_us: i64,
+    pub(crate) callback: Option<CallbackColumns>,
+    pub(crate) trace: Option<Box<TraceContext>>,
+}
+
+impl EndedColumns {
+    pub(crate) fn ended(self) -> Result<Ended, Corrupt> {
+        Ok(Ended {
+            id: message_id(self.id)?,
+            channel: self.channel,
+            network: billing::network(self.network)?,
+            outcome: self.outcome,
+            began_at: timestamp(self.began_us)?,
+            ended_at: timestamp(self.ended_us)?,
+            callback: self.callback.map(CallbackColumns::callback).transpose()?,
+            trace: self.trace,
+        })
+    }
+}
+
+/// The columns of [`Settled`].
+#[derive(Debug)]
+pub(crate) enum SettledColumns {
+    Stored,
+    Ended(EndedColumns),
+    Stale,
+}
+
+impl SettledColumns {
+    pub(crate) fn settled(self) -> Result<Settled, Corrupt> {
+        Ok(match self {
+            Self::Stored => Settled::Stored,
+            Self::Ended(columns) => Settled::Ended(columns.ended()?),
+            Self::Stale => Settled::Stale,
+        })
+    }
+}
+
+/// The columns of [`Matched`].
+#[derive(Debug)]
+pub(crate) enum MatchedColumns {
+    Ended(EndedColumns),
+    Noted,
+    Repeated,
+    Kept,
+}
+
+impl MatchedColumns {
+    pub(crate) fn matched(self) -> Result<Matched, Corrupt> {
+        Ok(match self {
+            Self::Ended(columns) => Matched::Ended(columns.ended()?),
+            Self::Noted => Matched::Noted,
+            Self::Repeated => Matched::Repeated,
+            Self::Kept => Matched::Kept,
+        })
+    }
+}
