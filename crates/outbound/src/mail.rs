@@ -14,6 +14,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
+use crate::dial::certificates;
+
 /// How long one e-mail may take, from the connection to the last answer.
 const SEND_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long one step may take.
@@ -63,6 +65,8 @@ impl SmtpMailer {
             .map_err(|_| BadMailSettings::Url)?;
         let mut parameters = TlsParameters::builder(host);
         if let Some(pem) = settings.tls_ca {
+            // The library takes any text, and would then trust nobody.
+            certificates(pem).map_err(|_| BadMailSettings::Certificate)?;
             let roots = Certificate::from_pem(pem).map_err(|_| BadMailSettings::Certificate)?;
             parameters = parameters
                 .certificate_store(CertificateStore::None)
