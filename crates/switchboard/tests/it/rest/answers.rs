@@ -113,7 +113,6 @@ fn a_head_is_a_get_without_its_body() {
 fn an_unknown_path_is_not_found() {
     let service = Service::start(Backend::Sqlite);
     let paths = [
-        "/",
         "/nothing",
         "/SMS",
         "/sms/status",

@@ -83,7 +83,8 @@ fn accounts(backend: Backend) {
                 "name",
                 "perRecipientHour",
                 "requestsPerSecond",
-                "suspended"
+                "suspended",
+                "textsFor"
             ]
         );
         let names: Vec<&Value> = list.iter().map(|account| &account["name"]).collect();
