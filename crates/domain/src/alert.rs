@@ -10,7 +10,7 @@ use crate::quoted::Quoted;
 
 /// How long an event about the same subject is not repeated.
 pub const QUIET: SignedDuration = SignedDuration::from_mins(10);
-/// How long a carrier must be down, or up again, before that is told: a link that is just being made is not down.
+/// How long a carrier must be down, or up again, before a notification is sent: a link that is connecting is not down.
 const SETTLING: SignedDuration = SignedDuration::from_secs(4);
 
 /// What an alert is about.
@@ -60,7 +60,7 @@ impl Topic {
         Self::ALL.into_iter().find(|topic| topic.name() == name)
     }
 
-    /// How long a level must last before it is told.
+    /// How long a level must last before a notification is sent.
     const fn settling(self) -> SignedDuration {
         match self {
             Self::Carrier => SETTLING,
@@ -212,8 +212,8 @@ pub enum Decision {
     Remove,
 }
 
-/// Decides what is stored and told. Each event about a subject is told at most once in [`QUIET`]; afterwards the
-/// present level is told, if it is another than the one that was told last.
+/// Decides what is stored and whether a notification is sent: at most one within [`QUIET`] for each event and subject.
+/// After that time, the current level is sent if it differs from the last one sent.
 pub fn decide(before: Option<&Alert>, seen: &Observation, now: Timestamp) -> Decision {
     let Some(before) = before else {
         if seen.level == Level::Fine {

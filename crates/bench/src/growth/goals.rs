@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// Three turns, the last of which is disturbed.
+    /// Three turns; another program disturbs the last one.
     fn comparison(backend: Backend, case: Case, time_us: u64, rate: u64) -> Comparison {
         Comparison {
             backend,

@@ -148,7 +148,7 @@ fn dead_urls() -> Vec<String> {
     (1..=DEAD_HOSTS).map(url).collect()
 }
 
-/// Routes of which only the last applies to the messages of the benchmark.
+/// Routes. Only the last one matches the messages of the benchmark.
 fn routes(count: u64) -> String {
     let mut text = String::new();
     for number in 1..count {

@@ -11,7 +11,7 @@ use crate::number::msisdn::Msisdn;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubjectMessage {
     pub id: MessageId,
-    /// Whether it has ended and none of its callbacks waits.
+    /// Whether it has ended and has no waiting callback.
     pub is_over: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Observes what notifications are about, and stores what changed.
 //!
 //! Every worker does this. All of them observe the same database, and an alert is replaced only if it is as this node
-//! read it before it observed, so each change is told once, by one node, and an older observation never wins.
+//! read it before it observed, so one node sends one notification for each change, and an older observation never wins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,11 +26,11 @@ const ACCOUNTS: u32 = 500;
 const SENDERS: u32 = 500;
 /// A receiver fails when one of its callbacks was tried so often: it has failed for half a minute by then.
 const FAILED_TRIES: u32 = 3;
-/// How many failing receivers of an account are told.
+/// At most this many failing receivers of an account cause notifications.
 const RECEIVERS_OF_ACCOUNT: usize = 20;
 /// How long a lost node is shown.
 const SHOW_LOST: SignedDuration = SignedDuration::from_hours(1);
-/// A certificate that expires sooner is told.
+/// A certificate that expires within this time causes a notification.
 const EXPIRING: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// A disk with less free space is nearly full, or with less than a twentieth of its size.
 const LOW_DISK_BYTES: u64 = 512 * 1024 * 1024;
@@ -207,7 +207,7 @@ impl AlertWatch {
         })
     }
 
-    /// The next accounts. An account without money from the beginning is told only if it has a limit.
+    /// The next accounts. An account that never had money causes a notification only if it has a limit.
     async fn balances(
         &self,
         after: &mut Option<AccountId>,
@@ -351,8 +351,8 @@ impl AlertWatch {
         }
     }
 
-    /// The disk and the certificate of this machine. Those of other machines are their own affair, until none of their
-    /// nodes is left.
+    /// The disk and the certificate of this machine. Other machines watch their own, as long as one of
+    /// their nodes runs.
     async fn machine(&self, alerts: &[Alert]) -> Result<[Seen; 2], StoreError> {
         let machine = self.machine.clone();
         let state = tokio::task::spawn_blocking(move || machine.state()).await;
