@@ -6,6 +6,7 @@ pub mod receiver;
 pub mod sharing;
 
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
 
@@ -253,6 +254,16 @@ pub struct Callback {
     pub claim: Claim,
     /// The trace of its message. Boxed, because few messages have one.
     pub trace: Option<Box<TraceContext>>,
+}
+
+impl Callback {
+    /// The trace for the next attempt, which is a span of its own: the same for the request and for whoever records it.
+    pub fn attempt_trace(&self) -> Option<TraceContext> {
+        let trace = self.trace.as_deref()?;
+        let mut span = DefaultHasher::new();
+        (trace, self.id, self.tries).hash(&mut span);
+        Some(trace.child(span.finish()))
+    }
 }
 
 /// The result of an attempt to deliver a callback.

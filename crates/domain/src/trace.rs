@@ -6,6 +6,7 @@ use std::fmt;
 const LENGTH: usize = 55;
 /// The flags that this version of the header knows: sampled, and a random trace ID. Others must not be sent.
 const KNOWN_FLAGS: u8 = 0b11;
+const SAMPLED: u8 = 0b01;
 
 /// A trace, the span in it that a message belongs to, and whether the caller records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,6 +23,16 @@ pub struct TraceId([u8; 16]);
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// 16 hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanId([u8; 8]);
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", u64::from_be_bytes(self.0))
     }
 }
 
@@ -55,6 +66,16 @@ impl TraceContext {
         TraceId(self.trace)
     }
 
+    /// The span in the trace that a message belongs to.
+    pub const fn parent_id(&self) -> SpanId {
+        SpanId(self.parent)
+    }
+
+    /// Whether the caller records the trace.
+    pub const fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+
     /// The same trace with another parent, for a request that this service sends. Zero is no valid parent.
     #[must_use]
     pub fn child(self, parent: u64) -> Self {
@@ -86,8 +107,8 @@ impl TraceContext {
 /// The header.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parent = u64::from_be_bytes(self.parent);
-        write!(f, "00-{}-{parent:016x}-{:02x}", self.trace_id(), self.flags)
+        let (trace, parent) = (self.trace_id(), self.parent_id());
+        write!(f, "00-{trace}-{parent}-{:02x}", self.flags)
     }
 }
 
@@ -122,6 +143,8 @@ mod tests {
         let context = TraceContext::parse(HEADER.as_bytes()).expect("valid");
         assert_eq!(context.to_string(), HEADER);
         assert_eq!(context.trace_id().to_string(), TRACE);
+        assert_eq!(context.parent_id().to_string(), "00f067aa0ba902b7");
+        assert!(context.is_sampled());
         assert_eq!(TraceContext::from_bytes(&context.to_bytes()), Some(context));
         assert_eq!(TraceContext::from_bytes(&[1; 24]), None);
         let child = context.child(0xabc);

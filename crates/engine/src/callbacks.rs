@@ -194,7 +194,9 @@ impl Callbacks {
     ) {
         let ended = ended.inspect(|ended| {
             if let Some(trace) = &ended.trace {
-                tracing::info!(message_id = %ended.id, trace_id = %trace.trace_id(), "ended");
+                let code = ended.outcome.code().number();
+                let (message_id, began_us) = (ended.id, ended.began_at.as_microsecond());
+                log_traced!(trace, "ended", %message_id, code, began_us);
             }
         });
         let Some(mut reservation) = reservation else {
@@ -320,9 +322,17 @@ impl Callbacks {
             "failed"
         };
         metrics::counter!("switchboard_callback_tries_total", "outcome" => outcome).increment(1);
-        if let (Some(trace), Some(message_id)) = (&callback.trace, callback.message) {
-            let (trace_id, status) = (trace.trace_id(), delivery.attempt.status);
-            tracing::info!(%message_id, callback_id = %callback.id, %trace_id, status, outcome, "callback sent");
+        if let (Some(trace), Some(attempt)) = (&callback.trace, callback.attempt_trace()) {
+            log_traced!(
+                trace,
+                "callback sent",
+                message_id = callback.message.map(tracing::field::display),
+                callback_id = %callback.id,
+                span_id = %attempt.parent_id(),
+                status = delivery.attempt.status,
+                outcome,
+                began_us = now.as_microsecond()
+            );
         }
         delivery
     }

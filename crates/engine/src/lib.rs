@@ -21,6 +21,9 @@
 //! HTTP and SQL do not belong here: `web` calls these use cases, and they reach the databases and the network through
 //! the port traits of `domain`.
 
+#[macro_use]
+mod traced;
+
 pub mod alerts;
 pub mod audit;
 pub mod batcher;

@@ -79,8 +79,7 @@ struct CallbackRequest<'a> {
     success: Acknowledgement,
     secrets: &'a [&'a str],
     now: Timestamp,
-    /// The trace of the message's caller.
-    caller: Option<TraceContext>,
+    trace: Option<TraceContext>,
 }
 
 /// What is known about an attempt, even if it is cancelled.
@@ -111,7 +110,7 @@ impl CallbackClient {
             success: Acknowledgement::for_kind(callback.kind),
             secrets,
             now,
-            caller: callback.trace.as_deref().copied(),
+            trace: callback.attempt_trace(),
         };
         let deadline = started + self.try_timeout;
         let result = self.exchange(&delivery, deadline, &mut trace).await;
@@ -139,7 +138,7 @@ impl CallbackClient {
             success: Acknowledgement::Any2xx,
             secrets: post.secrets,
             now,
-            caller: None,
+            trace: None,
         };
         let deadline = Instant::now() + self.try_timeout;
         let mut trace = Trace::default();
@@ -220,10 +219,7 @@ impl CallbackRequest<'_> {
         headers.insert(&WEBHOOK_ID, header_value(self.id.clone()));
         headers.insert(&WEBHOOK_TIMESTAMP, header_value(timestamp));
         headers.insert(&WEBHOOK_SIGNATURE, header_value(signature));
-        if let Some(trace) = self.caller {
-            let mut parent = [0; 8];
-            getrandom::fill(&mut parent).expect("the operating system gives random bytes");
-            let trace = trace.child(u64::from_ne_bytes(parent));
+        if let Some(trace) = self.trace {
             headers.insert(&TRACEPARENT, header_value(trace.to_string()));
         }
         *request.headers_mut() = headers;

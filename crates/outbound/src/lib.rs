@@ -9,6 +9,7 @@
 //! the environment, which a full client adds, must not happen here. It is also faster, which matters at ten thousand callbacks a second.
 
 mod absent_carrier;
+mod api_client;
 pub mod callback;
 pub mod client_document;
 pub mod dial;
@@ -17,7 +18,6 @@ pub mod guard;
 pub mod image;
 pub mod mail;
 mod notification;
-mod own_api;
 mod pace;
 pub mod resolve;
 pub mod signature;
@@ -28,13 +28,13 @@ pub mod upstream;
 pub mod url_check;
 
 pub use absent_carrier::AbsentCarrier;
+pub use api_client::{ApiClient, NoAnswer};
 pub use callback::{CallbackClient, CallbackOptions};
 pub use client_document::{DocumentFetch, DocumentOptions};
 pub use dial::{Dialer, DialerOptions, HttpProxy};
 pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use notification::Notifier;
-pub use own_api::{NoAnswer, OwnApi};
 pub use resolve::{DnsOptions, DnsResolver, Resolve, SharedLookups, SystemResolver};
 pub use simulator::Simulator;
 pub use smpp::{SmppCarrier, SmppSettings};

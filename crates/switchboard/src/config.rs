@@ -35,7 +35,7 @@ use routes::{Route, RoutingSettings};
 pub(crate) use secret::Secret;
 use server::{Auth, Limits, Server, Tls};
 use telemetry::Metrics;
-pub(crate) use telemetry::{Log, LogFormat};
+pub(crate) use telemetry::{Collector, Log, LogFormat, Traces};
 use urls::Urls;
 pub(crate) use urls::reachable;
 
@@ -53,6 +53,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
+    pub(crate) traces: Traces,
     pub(crate) billing: Billing,
     pub(crate) senders: Senders,
     pub(crate) callbacks: Callbacks,
@@ -82,6 +83,7 @@ impl Default for Config {
             limits: Limits::default(),
             metrics: Metrics::default(),
             log: Log::default(),
+            traces: Traces::default(),
             billing: Billing::default(),
             senders: Senders::default(),
             callbacks: Callbacks::default(),
@@ -125,6 +127,7 @@ impl Config {
             self.pin_from().map(drop),
             self.log.targets().map(drop),
             self.mail.mailer().map(drop),
+            self.traces.collector().map(drop),
         ];
         let checks = checks
             .into_iter()
@@ -154,6 +157,7 @@ impl Config {
         let key = self.security.key.as_mut();
         let proxy = self.callbacks.proxy.as_mut();
         let mail = self.mail.url.as_mut();
+        let collector = self.traces.authorization.as_mut();
         let former = self.security.former_keys.iter_mut();
         let single = [
             ("database.url", url),
@@ -161,6 +165,7 @@ impl Config {
             ("security.key", key),
             ("callbacks.proxy", proxy),
             ("mail.url", mail),
+            ("traces.authorization", collector),
         ];
         let single = single
             .into_iter()

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Bytes;
 use engine::Engine;
 use http::{Request, Response};
-use outbound::OwnApi;
+use outbound::ApiClient;
 use url::Url;
 use web::mcp::{ApiUnavailable, InProcess, Mcp, McpSettings, Pages, RestApi};
 
@@ -39,11 +39,11 @@ fn remote_api(config: &Config) -> anyhow::Result<Arc<dyn RestApi>> {
         "the role mcp without the role api calls the API at urls.base, which is not set",
     )?;
     let time = Duration::from_secs(config.limits.request_seconds);
-    Ok(Arc::new(RemoteApi(OwnApi::new(base, time))))
+    Ok(Arc::new(RemoteApi(ApiClient::new(base, time))))
 }
 
 /// The REST API of another process.
-struct RemoteApi(OwnApi);
+struct RemoteApi(ApiClient);
 
 #[async_trait]
 impl RestApi for RemoteApi {

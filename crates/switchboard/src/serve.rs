@@ -33,6 +33,7 @@ use crate::follower::Follower;
 use crate::keys::Keys;
 use crate::machine::ThisMachine;
 use crate::service_manager::ServiceManager;
+use crate::telemetry::TraceExport;
 use crate::{first_start, keys, mcp, outside, private, telemetry};
 use settings::{
     dashboard_settings, engine_settings, landing, oauth_settings, rest_settings, server_limits,
@@ -52,7 +53,7 @@ pub(crate) async fn run(
         config.check()?;
     }
     let roles = args.roles.unwrap_or_else(Role::all);
-    telemetry::start_logs(&config.log)?;
+    let traces = telemetry::start_logs(&config.log, &config.traces)?.map(TraceExport::start);
     let metrics = telemetry::start_metrics()?;
     let manager = ServiceManager::find();
     // First, so that a start on a used port leaves no trace in the database.
@@ -146,6 +147,9 @@ pub(crate) async fn run(
     }
     drop((app, follower, engine));
     close(store).await;
+    if let Some(traces) = traces {
+        traces.finish().await;
+    }
     tracing::info!("stopped");
     end.outcome()
 }

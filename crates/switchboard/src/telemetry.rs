@@ -1,6 +1,7 @@
 //! The set-up of logs and metrics.
 
 mod catalogue;
+mod traces;
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use tracing_subscriber::filter::{FilterExt as _, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::{Log, LogFormat};
+use crate::config::{Log, LogFormat, Traces};
+pub(crate) use traces::TraceExport;
 
 /// Upper bounds of the buckets of response times, in seconds.
 const ANSWER_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0];
@@ -25,8 +27,9 @@ const COMMIT_BUCKETS: [f64; 9] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.
 /// A gauge that is not set for this long is no longer shown.
 const GAUGE_LIFETIME: Duration = Duration::from_mins(10);
 
-/// Starts logging to standard error: as text on a terminal, as JSON otherwise.
-pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
+/// Starts logging to standard error: as text on a terminal, as JSON otherwise. Returns the export of traces, if the
+/// configuration has one.
+pub(crate) fn start_logs(log: &Log, traces: &Traces) -> anyhow::Result<Option<TraceExport>> {
     let terminal = std::io::stderr().is_terminal();
     let json = match log.format {
         LogFormat::Auto => !terminal,
@@ -41,10 +44,12 @@ pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
     };
     // The MCP library logs whole requests, including message texts; we log what is needed ourselves.
     let not_rmcp = filter_fn(|line| !line.target().starts_with("rmcp"));
+    let (spans, export) = traces::layer(traces)?.unzip();
     tracing_subscriber::registry()
         .with(lines.with_filter(log.targets()?.and(not_rmcp)))
+        .with(spans)
         .init();
-    Ok(())
+    Ok(export)
 }
 
 /// Starts recording metrics; the handle renders them.

@@ -279,7 +279,7 @@ impl RoutingTable {
     ) -> Option<(usize, RouteChoice)> {
         let mut rules = self.rules.iter().enumerate();
         let (index, rule) = rules.find(|(_, rule)| rule.matches(channel, account, to, location))?;
-        let choice = rule.choice(channel, |carrier| {
+        let choice = rule.choice(channel, location, |carrier| {
             self.costs[usize::from(carrier)]
                 .as_ref()
                 .and_then(|costs| costs.price(location))

@@ -121,7 +121,7 @@ pub struct Prefix {
 
 /// The country and network that a number's digits tell. The number may have been ported since, which only a lookup
 /// shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Location {
     pub country: Option<Country>,
     /// The operator that the number was first assigned to.

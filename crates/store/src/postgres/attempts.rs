@@ -24,11 +24,14 @@ const LOCK: &str = "
 const SET: &str = "UPDATE sign_in_try SET count = $2, since_us = $3 WHERE key = $1";
 const LOCK_EXISTING: &str = "SELECT count, since_us FROM sign_in_try WHERE key = $1 FOR UPDATE";
 const PRUNE_ATTEMPTS: &str = "
-    DELETE FROM sign_in_try WHERE key IN (
-        SELECT key FROM sign_in_try WHERE since_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1";
+    DELETE FROM sign_in_try WHERE key = ANY(ARRAY(
+        SELECT key FROM sign_in_try WHERE since_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1";
 const PRUNE_BROWSERS: &str = "
-    DELETE FROM known_browser WHERE (hash, person_id) IN (
-        SELECT hash, person_id FROM known_browser WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1";
+    WITH old AS MATERIALIZED (
+        SELECT hash, person_id FROM known_browser WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM known_browser AS b USING old WHERE b.hash = ANY(ARRAY[old.hash]) AND b.person_id = old.person_id
+    RETURNING 1";
 
 /// Sorted, so that two transactions that lock the same keys do not deadlock.
 fn in_order(keys: &[AttemptKey]) -> Vec<AttemptKey> {

@@ -27,10 +27,10 @@ const LOCK: &str = "
 /// Locks the accounts that get a refund for messages that ended in this transaction.
 const LOCK_FOR_REFUND: &str = "
     SELECT id FROM account
-    WHERE id IN (
+    WHERE id = ANY(ARRAY(
         SELECT m.account_id FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = ANY(ARRAY[g.id])
         WHERE m.price_micros <> 0
-    )
+    ))
     ORDER BY id FOR NO KEY UPDATE";
 const REFUND: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)

@@ -41,13 +41,13 @@ const FIND_TEXTS: &str =
     "SELECT message_id, text FROM code_text WHERE message_id = ANY($1::bigint[])";
 const PRUNE_TEXTS: &str = concat!(
     "WITH pruned AS (
-        DELETE FROM code_text WHERE message_id IN (
+        DELETE FROM code_text WHERE message_id = ANY(ARRAY(
             SELECT c.message_id FROM code_text AS c LEFT JOIN message AS m ON m.id = c.message_id
             WHERE m.id IS NULL OR m.final_us <= ",
     now_us!(),
     " - $2 OR m.final_us IS NOT NULL
                 AND NOT EXISTS (SELECT 1 FROM transit AS t WHERE t.id = c.message_id AND t.carrier = $1)
-            LIMIT $3)
+            LIMIT $3))
         RETURNING 1
     )
     SELECT count(*) FROM pruned"

@@ -29,9 +29,9 @@ use tokens::{Redeem, RevokeByClient, Rotate};
 /// Deletes the oldest clients that never got tokens (their lifetime shows it), as many as needed for one more.
 const CREATE_CLIENT: &str = "
     WITH evicted AS (
-        DELETE FROM oauth_client WHERE id IN (
+        DELETE FROM oauth_client WHERE id = ANY(ARRAY(
             SELECT id FROM oauth_client WHERE expires_us - created_us <= $5::bigint - $4::bigint ORDER BY expires_us
-            LIMIT greatest(0, (SELECT count(*) FROM oauth_client) - $6::bigint + 1) FOR UPDATE SKIP LOCKED)
+            LIMIT greatest(0, (SELECT count(*) FROM oauth_client) - $6::bigint + 1) FOR UPDATE SKIP LOCKED))
         RETURNING id
     )
     INSERT INTO oauth_client (id, name, redirects, created_us, expires_us)

@@ -51,9 +51,9 @@ const LIST_ALL: &str =
 /// deadlock.
 const ADD_UP: &str = concat!(
     "WITH taken AS (
-        DELETE FROM traffic_fresh WHERE id IN (
+        DELETE FROM traffic_fresh WHERE id = ANY(ARRAY(
             SELECT id FROM traffic_fresh WHERE id > $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
-        ) RETURNING *
+        )) RETURNING *
     ), folded AS (
         INSERT INTO traffic AS t (account_id, span, begins, channel, network, status, error, shard, messages, parts,
             cost_micros)

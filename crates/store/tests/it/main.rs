@@ -153,6 +153,7 @@ mod pages;
 mod part_days;
 mod parts;
 mod people;
+mod plans;
 mod pools;
 mod privacy;
 mod pruning;

@@ -10,12 +10,12 @@ use outbound::{Smsc, SmscSettings};
 
 use super::TIME;
 use crate::cli::{IdFormat, SmscArgs};
-use crate::config::Config;
+use crate::config::{Config, Traces};
 use crate::{serve, telemetry};
 
 /// Serves SMPP until it is interrupted.
 pub(super) async fn run(config: &Config, args: SmscArgs) -> anyhow::Result<()> {
-    telemetry::start_logs(&config.log)?;
+    telemetry::start_logs(&config.log, &Traces::default())?;
     let settings = SmscSettings {
         delay: Duration::from_millis(args.delay_ms),
         credentials: args.system_id.zip(args.password),

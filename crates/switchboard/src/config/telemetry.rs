@@ -1,10 +1,12 @@
-//! `[metrics]` and `[log]`.
+//! `[metrics]`, `[log]` and `[traces]`.
 
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, ensure};
+use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use url::Url;
 
 use super::Secret;
 
@@ -67,6 +69,47 @@ impl Default for Log {
             level: "info".to_owned(),
             format: LogFormat::Auto,
         }
+    }
+}
+
+/// Where spans of traced messages are sent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Traces {
+    otlp_url: Option<String>,
+    pub(super) authorization: Option<Secret>,
+}
+
+/// A collector of spans, and the header that it wants.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Collector {
+    pub(crate) base: Url,
+    pub(crate) authorization: Option<HeaderValue>,
+}
+
+impl Traces {
+    pub(crate) fn collector(&self) -> anyhow::Result<Option<Collector>> {
+        let Some(url) = &self.otlp_url else {
+            return Ok(None);
+        };
+        let base = Url::parse(url).ok();
+        let base = base.filter(|url| matches!(url.scheme(), "http" | "https"));
+        let base = base.filter(|url| url.query().is_none() && url.fragment().is_none());
+        let base = base.context(
+            "traces.otlp_url must be the base URL of a collector, such as http://collector.example:4318; /v1/traces is added",
+        )?;
+        let authorization = self.authorization.as_ref().map(|secret| {
+            let mut value = HeaderValue::try_from(&secret.0)?;
+            value.set_sensitive(true);
+            anyhow::Ok(value)
+        });
+        let authorization = authorization.transpose().ok().context(
+            "traces.authorization must be the value of a header, such as \"Bearer TOKEN\"",
+        )?;
+        Ok(Some(Collector {
+            base,
+            authorization,
+        }))
     }
 }
 

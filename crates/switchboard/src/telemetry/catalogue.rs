@@ -243,6 +243,10 @@ pub(super) const METRICS: &[Metric] = &[
         "switchboard_task_restarts_total{task}",
         "Background tasks that panicked and were started again.",
     ),
+    counter(
+        "switchboard_spans_total{outcome}",
+        "Spans of traced messages, by whether the collector took them.",
+    ),
 ];
 
 /// Registers the help of every metric.

@@ -113,7 +113,7 @@ fn log(message_id: MessageId, trace: TraceContext, sent: &SendResult) {
         SendResult::Over(_) => ("it ended without a carrier", None),
         SendResult::Answered { .. } => ("the lookup was answered", None),
     };
-    tracing::info!(%message_id, carrier, trace_id = %trace.trace_id(), result, "attempted");
+    log_traced!(trace, "attempted", %message_id, carrier, result);
 }
 
 /// What the carrier charges for what it took.

@@ -1,7 +1,7 @@
 //! A routing rule: which messages it applies to, and which carriers take those.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use domain::{AccountId, AccountName, Channel, Country, Money, Msisdn, Network};
 use numbering::reference::Location;
@@ -68,7 +68,49 @@ pub(super) struct CompiledRule {
 enum ChannelCarriers {
     Fixed(Route),
     Shared(SharedRoutes),
-    Cheapest(Route),
+    Cheapest(CheapestRoutes),
+}
+
+/// How many orders of carriers a rule remembers; when there are more, it forgets all of them.
+const MAX_REMEMBERED: usize = 1024;
+
+/// Carriers that are ordered by cost. Cost lists do not change while a table is in force, so the order is the same for
+/// all numbers with the same location.
+struct CheapestRoutes {
+    route: Route,
+    remembered: RwLock<HashMap<Location, Route>>,
+}
+
+impl CheapestRoutes {
+    fn new(route: Route) -> Self {
+        Self {
+            route,
+            remembered: RwLock::default(),
+        }
+    }
+
+    fn order(&self, location: &Location, cost: impl Fn(u8) -> Option<Money>) -> Route {
+        let remembered = self.remembered.read().expect("no holder panics");
+        if let Some(route) = remembered.get(location) {
+            return route.clone();
+        }
+        drop(remembered);
+        let mut priced: Vec<(bool, Option<Money>, u8)> = self
+            .route
+            .iter()
+            .map(|carrier| (cost(*carrier), *carrier))
+            .map(|(cost, carrier)| (cost.is_none(), cost, carrier))
+            .collect();
+        // The sort is stable, so equally cheap carriers keep the rule's order.
+        priced.sort_by_key(|(is_unknown, cost, _)| (*is_unknown, *cost));
+        let route: Route = priced.into_iter().map(|(_, _, carrier)| carrier).collect();
+        let mut remembered = self.remembered.write().expect("no holder panics");
+        if remembered.len() >= MAX_REMEMBERED {
+            remembered.clear();
+        }
+        remembered.insert(*location, route.clone());
+        route
+    }
 }
 
 /// Each route with the sum of the weights up to and including its own.
@@ -114,7 +156,7 @@ impl ChannelCarriers {
         let route: Route = serving.iter().map(|(_, carrier)| *carrier).collect();
         match &rule.choice {
             Choice::Order => Self::Fixed(route),
-            Choice::Cost => Self::Cheapest(route),
+            Choice::Cost => Self::Cheapest(CheapestRoutes::new(route)),
             Choice::Share(weights) => {
                 let mut sum = 0;
                 let shared = serving.iter().filter_map(|(index, first)| {
@@ -131,8 +173,9 @@ impl ChannelCarriers {
 
     fn is_empty(&self) -> bool {
         match self {
-            Self::Fixed(route) | Self::Cheapest(route) => route.is_empty(),
+            Self::Fixed(route) => route.is_empty(),
             Self::Shared(routes) => routes.is_empty(),
+            Self::Cheapest(routes) => routes.route.is_empty(),
         }
     }
 }
@@ -178,25 +221,17 @@ impl CompiledRule {
             && is_allowed(networks, location.network)
     }
 
-    /// The carriers for a message that matches.
+    /// The carriers for a message that matches. `cost` is what a carrier charges for a part to the location.
     pub(super) fn choice(
         &self,
         channel: Channel,
+        location: &Location,
         cost: impl Fn(u8) -> Option<Money>,
     ) -> RouteChoice {
         match &self.by_channel[channel.number()] {
             ChannelCarriers::Fixed(route) => RouteChoice::One(route.clone()),
             ChannelCarriers::Shared(routes) => RouteChoice::Shared(routes.clone()),
-            ChannelCarriers::Cheapest(route) => {
-                let mut priced: Vec<(bool, Option<Money>, u8)> = route
-                    .iter()
-                    .map(|carrier| (cost(*carrier), *carrier))
-                    .map(|(cost, carrier)| (cost.is_none(), cost, carrier))
-                    .collect();
-                // The sort is stable, so equally cheap carriers keep the rule's order.
-                priced.sort_by_key(|(is_unknown, cost, _)| (*is_unknown, *cost));
-                RouteChoice::One(priced.into_iter().map(|(_, _, carrier)| carrier).collect())
-            }
+            ChannelCarriers::Cheapest(routes) => RouteChoice::One(routes.order(location, cost)),
         }
     }
 }

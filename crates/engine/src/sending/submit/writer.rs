@@ -137,7 +137,7 @@ fn count(batch: &[Submission], results: &[AcceptResult]) {
         let receipt = submission.receipt();
         if let Some(trace) = submission.trace {
             let (message_id, messages) = (receipt.first, receipt.messages);
-            tracing::info!(%message_id, messages, trace_id = %trace.trace_id(), "accepted");
+            log_traced!(trace, "accepted", %message_id, messages);
         }
         let (messages, parts) = &mut counted[submission.channel.number()];
         *messages += u64::from(receipt.messages);

@@ -10,43 +10,43 @@ use crate::rows::oauth::{EXPIRED_RETENTION_US, REVOKED_RETENTION_US, SALT_RETENT
 /// Each statement deletes rows that expired or were revoked at least this long ago.
 const PRUNE: [(&str, i64); 6] = [
     (
-        "DELETE FROM oauth_request WHERE hash IN (
-            SELECT hash FROM oauth_request WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1",
+        "DELETE FROM oauth_request WHERE hash = ANY(ARRAY(
+            SELECT hash FROM oauth_request WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1",
         0,
     ),
     (
-        "DELETE FROM oauth_client WHERE id IN (
-            SELECT id FROM oauth_client WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1",
+        "DELETE FROM oauth_client WHERE id = ANY(ARRAY(
+            SELECT id FROM oauth_client WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1",
         0,
     ),
     (
-        "DELETE FROM token WHERE id IN (
-            SELECT id FROM token WHERE kind > 0 AND expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1",
+        "DELETE FROM token WHERE id = ANY(ARRAY(
+            SELECT id FROM token WHERE kind > 0 AND expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1",
         EXPIRED_RETENTION_US,
     ),
     (
-        "DELETE FROM token WHERE id IN (
-            SELECT id FROM token WHERE kind = 1 AND revoked_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1",
+        "DELETE FROM token WHERE id = ANY(ARRAY(
+            SELECT id FROM token WHERE kind = 1 AND revoked_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1",
         REVOKED_RETENTION_US,
     ),
     (
-        "DELETE FROM token WHERE id IN (
+        "DELETE FROM token WHERE id = ANY(ARRAY(
             SELECT token.id FROM oauth_grant AS g JOIN token ON token.grant_id = g.id
-            WHERE g.revoked_us <= $1 AND token.kind > 0 LIMIT $2 FOR UPDATE OF token SKIP LOCKED) RETURNING 1",
+            WHERE g.revoked_us <= $1 AND token.kind > 0 LIMIT $2 FOR UPDATE OF token SKIP LOCKED)) RETURNING 1",
         EXPIRED_RETENTION_US,
     ),
     (
-        "DELETE FROM oauth_grant WHERE id IN (
+        "DELETE FROM oauth_grant WHERE id = ANY(ARRAY(
             SELECT g.id FROM oauth_grant AS g WHERE g.code_expires_us <= $1
                 AND NOT EXISTS (SELECT 1 FROM token WHERE token.grant_id = g.id AND token.kind > 0)
-            LIMIT $2 FOR UPDATE OF g SKIP LOCKED) RETURNING 1",
+            LIMIT $2 FOR UPDATE OF g SKIP LOCKED)) RETURNING 1",
         EXPIRED_RETENTION_US,
     ),
 ];
 
 const DELETE_SALTS: &str = "
-    UPDATE token SET successor_salt = NULL WHERE id IN (
-        SELECT id FROM token WHERE successor_salt IS NOT NULL AND revoked_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+    UPDATE token SET successor_salt = NULL WHERE id = ANY(ARRAY(
+        SELECT id FROM token WHERE successor_salt IS NOT NULL AND revoked_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED))
     RETURNING 1";
 
 impl PostgresStore {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::receiver::Receiver;
 
-use super::fixture::{start, wait_for_reports};
+use super::fixture::{start, start_with, wait_for_reports};
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, ids, in_seconds, sms_with, wait_for, with_offset};
 
@@ -92,6 +92,71 @@ fn a_trace_survives_a_restart(backend: Backend) {
     let report = &wait_for_reports(&receiver, 1)[0];
     let sent = report.header("traceparent").expect("a trace");
     assert!(sent.contains(TRACE), "{sent}");
+}
+
+/// The spans of all requests to a collector.
+fn spans(collector: &Receiver) -> Vec<Value> {
+    let requests = collector.received();
+    let bodies = requests.iter().map(|request| {
+        assert_eq!(request.path, "/v1/traces");
+        assert_eq!(request.header("authorization"), Some("Bearer collector"));
+        serde_json::from_slice::<Value>(&request.body).expect("JSON")
+    });
+    let spans = bodies
+        .map(|body| body["resourceSpans"][0]["scopeSpans"][0]["spans"].clone())
+        .filter_map(|spans| spans.as_array().cloned());
+    spans.flatten().collect()
+}
+
+#[test]
+fn sampled_traces_are_exported() {
+    let (collector, receiver) = (Receiver::start(), Receiver::start());
+    let mut service = start_with(Backend::Sqlite, |builder| {
+        builder
+            .env("SWITCHBOARD_TRACES__OTLP_URL", collector.url(""))
+            .env("SWITCHBOARD_TRACES__AUTHORIZATION", "Bearer collector")
+    });
+    let fields = json!({"dlrUrl": receiver.url("/dlr")});
+    send_traced(&service, &header().replace("-01", "-00"), &fields);
+    let id = send_traced(&service, &header(), &fields);
+    let reports = wait_for_reports(&receiver, 2);
+    let report = reports.iter().find(|report| {
+        report
+            .header("traceparent")
+            .is_some_and(|it| it.ends_with("-01"))
+    });
+    let sent = report.and_then(|report| report.header("traceparent"));
+    let sent = sent.expect("a sampled trace").to_owned();
+    // What is still queued is sent before the service ends.
+    service.server.terminate();
+    let spans = spans(&collector);
+    let mut names: Vec<&str> = spans
+        .iter()
+        .filter_map(|span| span["name"].as_str())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["accepted", "attempted", "callback sent", "ended"]);
+    for span in &spans {
+        assert_eq!(span["traceId"], TRACE, "{span}");
+        assert_eq!(span["parentSpanId"], "00f067aa0ba902b7", "{span}");
+        let message = json!({"key": "switchboard.message_id", "value": {"stringValue": id}});
+        let attributes = span["attributes"].as_array().expect("attributes");
+        assert!(attributes.contains(&message), "{span}");
+        let time = |name: &str| {
+            span[name]
+                .as_str()
+                .and_then(|time| time.parse::<u64>().ok())
+        };
+        assert!(
+            time("startTimeUnixNano") <= time("endTimeUnixNano"),
+            "{span}"
+        );
+    }
+    let callback = spans.iter().find(|span| span["name"] == "callback sent");
+    let span_id = callback
+        .and_then(|span| span["spanId"].as_str())
+        .expect("a span");
+    assert_eq!(sent, format!("00-{TRACE}-{span_id}-01"));
 }
 
 on_both_backends!(a_trace_is_logged_and_sent_along, a_trace_survives_a_restart);

@@ -82,8 +82,8 @@ fn a_full_queue_refuses_at_once_and_stores_what_it_accepted() {
         thread::spawn(move || answers.send(sender.send(number)));
     }
     drop(answers);
-    // All but the requests that are being written (at most a queue of them) and the queued ones.
-    for _ in 0..usize::try_from(REQUESTS).expect("few") - 2 * QUEUE {
+    // All but the requests that are being written (two batches, each at most a queue of them) and the queued ones.
+    for _ in 0..usize::try_from(REQUESTS).expect("few") - 3 * QUEUE {
         let answer = answered
             .recv_timeout(TEST_TIMEOUT)
             .expect("refused at once");

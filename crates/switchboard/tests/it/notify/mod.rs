@@ -5,14 +5,15 @@ mod mail;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use serde_json::Value;
-use testkit::Backend;
 use testkit::receiver::{ReceivedRequest, Receiver};
 use testkit::smsc::Smsc;
+use testkit::{Backend, temp_dir};
 
 use crate::deliver::reports::check_headers;
 use crate::people::joined;
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, sms_with, wait_for};
+use crate::rest::tls::make_certificate;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -163,4 +164,31 @@ fn a_killed_node_and_a_pending_sender_are_told() {
     let node = lost["data"]["node"].as_str().expect("a name");
     assert!(node.contains("127.0.0.1:"), "{lost}");
     assert_eq!(of_type(&receiver, "sender.pending").len(), 1);
+}
+
+/// The certificate of the test expires in two days.
+#[test]
+fn an_empty_balance_and_an_expiring_certificate_are_told() {
+    let folder = temp_dir("tls").expect("a temporary folder");
+    let served = make_certificate(folder.path(), "served", "0x1001");
+    let receiver = Receiver::start();
+    let events = webhook(&receiver, "'balance.empty', 'certificate.expiring'");
+    let service = Service::with(Backend::Sqlite, |builder| {
+        builder
+            .config(&events)
+            .env("SWITCHBOARD_CALLBACKS__ALLOW", "['127.0.0.0/8']")
+            .env("SWITCHBOARD_TLS__CERT", served.cert.to_string_lossy())
+            .env("SWITCHBOARD_TLS__KEY", served.key.to_string_lossy())
+    });
+    let expiring = body(&wait_for_event(&receiver, "certificate.expiring"));
+    assert!(expiring["data"]["host"].is_string(), "{expiring}");
+    let expires = expiring["data"]["expires"].as_str().expect("a time");
+    assert!(expires.ends_with('Z') && expires.len() == 20, "{expires}");
+    let set = ["account", "set", "main", "low_balance=1"];
+    assert!(service.server.cli(&set).status.success());
+    let all = ["account", "credit", "main", "-100"];
+    assert!(service.server.cli(&all).status.success());
+    let empty = body(&wait_for_event(&receiver, "balance.empty"));
+    assert_eq!(empty["data"]["account"], "main", "{empty}");
+    assert_eq!(empty["data"]["balance"], "0.00", "{empty}");
 }

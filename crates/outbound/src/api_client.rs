@@ -1,4 +1,5 @@
-//! Calls the service's own REST API when it runs in another process.
+//! Calls HTTP APIs that the configuration names: the service's own when it runs in another process, or a collector of
+//! traces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const MAX_IDLE: usize = 64;
 /// The limit of concurrent name lookups. There is only one name.
 const MAX_LOOKUPS: usize = 4;
 
-pub struct OwnApi {
+pub struct ApiClient {
     http: HttpClient,
     /// Without a trailing slash.
     base: String,
@@ -46,7 +47,7 @@ enum Cause {
     Long,
 }
 
-impl OwnApi {
+impl ApiClient {
     pub fn new(base: &Url, timeout: Duration) -> Self {
         let dialer = DialerOptions {
             guard: Guard::open(),
