@@ -59,14 +59,15 @@ fn day(carrier: &str, rows: u64, back: u64) -> String {
 /// Without a journal, because an interrupted benchmark leaves nothing that is used again.
 const SQLITE: &str = "
     PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144;
-    CREATE TEMP TABLE history AS SELECT next AS first_id, unixepoch() * 1000000 - {days} * 86400000000 AS first_us FROM id_block;
+    CREATE TEMP TABLE history AS
+    SELECT next AS first_id, unixepoch() * 1000000 - {days} * 86400000000 AS first_us FROM id_block;
     BEGIN;
     INSERT INTO message (id, account_id, recipient, originator, body, coding, coding_given, parts, priority, dlr_url,
         accepted_us, expires_us, state, final_us, status, error, price_micros, network, channel)
     WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows} - 1)
     SELECT first_id + n, 1, 37120000000 + n * 7919 % 9000000, 'Switchboard',
-        CAST('Your code is ' || (100000 + n * 7919 % 900000) || '. It is valid for 10 minutes.' AS BLOB), 0, FALSE, 1, 1,
-        CAST('https://hooks.example.com/dlr' AS BLOB), at_us, at_us + 259200000000, 0, at_us + 4000000, 1, 0, 55000,
+        CAST('Your code is ' || (100000 + n * 7919 % 900000) || '. It is valid for 10 minutes.' AS BLOB), 0, FALSE, 1,
+        1, CAST('https://hooks.example.com/dlr' AS BLOB), at_us, at_us + 259200000000, 0, at_us + 4000000, 1, 0, 55000,
         2472001, 0
     FROM (SELECT n, first_id, first_us + n * ({days} - 1) * 86400 / {rows} * 1000000 AS at_us FROM numbers, history);
     INSERT INTO callback (account_id, message_id, created_us, due_us, state, tries, kind)

@@ -26,7 +26,7 @@ pub(crate) fn schedule(addr: SocketAddr, token: &str, count: u64) -> Result<()> 
         measure::UNANSWERED_URL,
         scheduled_time()
     );
-    send(addr, token, count, move |_| fields.clone())
+    send(addr, token, count, move || fields.clone())
 }
 
 /// Sends this many messages, rounded up to whole requests, whose callbacks go to these URLs in turn.
@@ -37,21 +37,21 @@ pub(crate) fn send_with_callbacks(
     callback_urls: Vec<String>,
 ) -> Result<()> {
     let mut urls = callback_urls.into_iter().cycle();
-    send(addr, token, count, move |_| {
+    send(addr, token, count, move || {
         format!(r#""dlrUrl":"{}""#, urls.next().unwrap_or_default())
     })
 }
 
-/// `fields` are further fields of a request, by its number.
+/// `fields` makes further fields for each request.
 fn send(
     addr: SocketAddr,
     token: &str,
     count: u64,
-    mut fields: impl FnMut(u64) -> String + Send + 'static,
+    mut fields: impl FnMut() -> String + Send + 'static,
 ) -> Result<()> {
     let token = token.to_owned();
     let make = move |number: u64, bytes: &mut Vec<u8>| {
-        let body = body(number, &fields(number));
+        let body = body(number, &fields());
         bytes.extend(measure::request(addr, &token, &body));
     };
     let requests = count.div_ceil(RECIPIENTS);
