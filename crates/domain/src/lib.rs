@@ -15,6 +15,7 @@ pub mod code_cap;
 pub mod delivery;
 pub mod encryption;
 pub mod ids;
+pub mod inbound;
 pub mod kill_point;
 pub mod message;
 pub mod money;
