@@ -211,16 +211,19 @@ pub enum CallbackKind {
     Lookup,
     /// A sender ID changed its state. Received with any status from 200 to 299.
     Sender,
+    /// A message from a handset. Received like a report.
+    Inbound,
 }
 
 impl CallbackKind {
-    const ALL: [Self; 3] = [Self::Report, Self::Lookup, Self::Sender];
+    const ALL: [Self; 4] = [Self::Report, Self::Lookup, Self::Sender, Self::Inbound];
 
     pub const fn number(self) -> i16 {
         match self {
             Self::Report => 0,
             Self::Lookup => 1,
             Self::Sender => 2,
+            Self::Inbound => 3,
         }
     }
 
@@ -233,6 +236,7 @@ impl CallbackKind {
             Self::Report => "report",
             Self::Lookup => "lookup",
             Self::Sender => "sender",
+            Self::Inbound => "inbound",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod assembly;
 pub mod header;
+pub mod message;
 pub mod number;
 pub mod text;
 pub mod words;

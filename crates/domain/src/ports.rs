@@ -16,6 +16,7 @@ mod codes;
 mod dispatch;
 mod export;
 mod history;
+mod inbound;
 mod memberships;
 mod messages;
 mod monitoring;
@@ -52,6 +53,10 @@ pub use export::{
 pub use history::{
     Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, StateName,
 };
+pub use inbound::{
+    Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundOwner, InboundPart,
+    InboundStore, NewInbound, NumberEntry, OwnedNumber, PartKey, PartSet,
+};
 pub use memberships::{Joining, MembershipStore};
 pub use messages::{
     AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, ListRange, MessageStore, StoredAnswer,
@@ -70,9 +75,9 @@ pub use operations::{
 };
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
-    ForbiddenUrl, Health, HomeNetwork, ImageGuard, Machine, MachineState, Mail, Mailer,
-    NotificationSender, NumberLocator, ReceiptError, ReceiptSink, ReportResult, SignedPost,
-    UnusableDocument, UnusableImage, UrlGuard,
+    ForbiddenUrl, HandsetSink, HandsetText, Health, HomeNetwork, ImageGuard, Machine, MachineState,
+    Mail, Mailer, NotificationSender, NumberLocator, ReceiptError, ReceiptSink, ReportResult,
+    SignedPost, UnusableDocument, UnusableImage, UrlGuard,
 };
 pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
@@ -156,6 +161,7 @@ pub trait Store:
     + CodeStore
     + OAuthStore
     + HistoryStore
+    + InboundStore
     + ExportStore
     + PrivacyStore
     + TrafficStore
@@ -174,6 +180,7 @@ impl<T> Store for T where
         + CodeStore
         + OAuthStore
         + HistoryStore
+        + InboundStore
         + ExportStore
         + PrivacyStore
         + TrafficStore

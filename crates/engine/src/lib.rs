@@ -14,6 +14,7 @@
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
 //! | [`Invalid`] | a field of a request that breaks a rule |
 //! | [`alerts`] | what is wrong at present, and the notifications about it |
+//! | [`inbound`] | messages from handsets, and the numbers that they are sent to |
 //! | [`audit`] | the audit log, which most use cases write |
 //! | [`clock`] | the machine's clock, which `serve` and the commands pass to everything else |
 //! | [`batcher`] | many writes in one transaction |
@@ -33,6 +34,7 @@ pub mod clock;
 pub mod cluster;
 mod entropy;
 pub mod identity;
+pub mod inbound;
 mod invalid;
 mod maintenance;
 mod monitoring;
@@ -49,8 +51,8 @@ mod worker;
 use std::sync::Arc;
 
 use domain::ports::{
-    CallbackSender, ClientDocuments, ImageGuard, Machine, Mailer, NodeInfo, NotificationSender,
-    ReceiptSink, Store, StoreError, UrlGuard,
+    CallbackSender, ClientDocuments, HandsetSink, ImageGuard, Machine, Mailer, NodeInfo,
+    NotificationSender, ReceiptSink, Store, StoreError, UrlGuard,
 };
 use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
@@ -71,6 +73,7 @@ pub use identity::gate::Gate;
 pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
 pub use identity::sign_in::SignIn;
+pub use inbound::Numbers;
 pub use invalid::{Field, Invalid};
 pub use reading::export::Exports;
 pub use reading::history::History;
@@ -104,6 +107,8 @@ pub struct Settings {
     pub keep_messages: Option<SignedDuration>,
     /// How long texts of messages in a final state are stored; `None`: as long as the messages.
     pub keep_texts: Option<SignedDuration>,
+    /// How long a text from a handset waits for missing parts.
+    pub incomplete_after: SignedDuration,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
     /// Whether accounts have metrics of their own.
@@ -164,6 +169,8 @@ pub struct Engine {
     pub sender_review: SenderReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
+    /// Numbers that accounts own, and their inboxes.
+    pub numbers: Numbers,
     /// Reference data and prices.
     pub catalogues: Arc<Catalogues>,
     /// Invitations, roles and password resets.
@@ -233,6 +240,7 @@ impl Engine {
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
+            numbers: Numbers::new(store.clone(), clock.clone(), alert_urls.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
@@ -271,6 +279,13 @@ impl Engine {
         self.worker
             .as_ref()
             .map(|worker| worker.receipts.clone() as Arc<dyn ReceiptSink>)
+    }
+
+    /// Where carriers deliver messages from handsets; `None` unless this process is a worker.
+    pub fn handsets(&self) -> Option<Arc<dyn HandsetSink>> {
+        self.worker
+            .as_ref()
+            .map(|worker| worker.inbound.clone() as Arc<dyn HandsetSink>)
     }
 
     /// The ID of this node.

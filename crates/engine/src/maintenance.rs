@@ -31,6 +31,8 @@ const FOLD_EVERY: Duration = Duration::from_hours(1);
 const FOLD_STEP: u32 = 1_000;
 /// How long parts and unmatched receipts are stored.
 const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
+/// How long it is remembered what carriers delivered, longer than they deliver it again.
+const KEEP_COPIES: SignedDuration = SignedDuration::from_mins(11);
 /// How long a simulated handset shows a confirmation code.
 const KEEP_INBOX_CODES: SignedDuration = SignedDuration::from_hours(1);
 /// The reason for rejecting a number whose PIN was never entered.
@@ -279,9 +281,16 @@ async fn prune(store: &dyn Store, clock: &dyn Clock, keep: Retention) -> Result<
         tokio::task::yield_now().await;
     }
     prune_codes(store, clock).await?;
+    let copies_before = || clock.now() - KEEP_COPIES;
+    while store.prune_copies(copies_before(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
     pass(KillPoint::PruneStep);
     if let Some(age) = keep.messages {
         while store.prune_messages(age, STEP).await? >= u64::from(STEP) {
+            tokio::task::yield_now().await;
+        }
+        while store.prune_inbound(age, STEP).await? >= u64::from(STEP) {
             tokio::task::yield_now().await;
         }
     }

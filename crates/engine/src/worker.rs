@@ -11,6 +11,7 @@ use crate::alerts::targets::NotifyTarget;
 use crate::alerts::watch::AlertWatch;
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
 use crate::cluster::node::Node;
+use crate::inbound::Inbound;
 use crate::maintenance::{Maintenance, Retention};
 use crate::monitoring::ended::EndedCounters;
 use crate::monitoring::gauges::Gauges;
@@ -23,6 +24,7 @@ use crate::{Outside, Settings};
 pub(crate) struct Worker {
     pub(crate) dispatch: Arc<Dispatch>,
     pub(crate) receipts: Arc<Receipts>,
+    pub(crate) inbound: Arc<Inbound>,
     pub(crate) callbacks: Arc<Callbacks>,
     maintenance: Maintenance,
     monitoring: [AbortHandle; 3],
@@ -54,6 +56,13 @@ impl Worker {
             node.clone(),
             callbacks.clone(),
             ended.clone(),
+        );
+        let inbound = Inbound::start(
+            store.clone(),
+            clock.clone(),
+            node.clone(),
+            routing.catalogues().clone(),
+            settings.incomplete_after,
         );
         let dispatch = Dispatch::start(
             store.clone(),
@@ -104,6 +113,7 @@ impl Worker {
             monitoring: [monitoring, watching, notifying].map(|task| task.abort_handle()),
             dispatch,
             receipts,
+            inbound,
             callbacks,
             maintenance,
         }
@@ -116,6 +126,7 @@ impl Worker {
         self.maintenance.stop();
         self.dispatch.stop().await;
         self.receipts.stop().await;
+        self.inbound.stop().await;
         self.callbacks.stop().await;
     }
 }

@@ -52,7 +52,7 @@ enum Acknowledgement {
 impl Acknowledgement {
     const fn for_kind(kind: CallbackKind) -> Self {
         match kind {
-            CallbackKind::Report | CallbackKind::Lookup => Self::OkBody,
+            CallbackKind::Report | CallbackKind::Lookup | CallbackKind::Inbound => Self::OkBody,
             CallbackKind::Sender => Self::Any2xx,
         }
     }

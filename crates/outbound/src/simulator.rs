@@ -5,6 +5,7 @@
 //! when the process ended are found in the store and reported after the next start, or by another node that notices
 //! that this one is gone. Two nodes may then report the same message; the second receipt changes nothing.
 
+mod echo;
 mod lookup;
 mod magic_numbers;
 
@@ -17,7 +18,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, QueuedMessage, Receipt};
-use domain::ports::{Carrier, CarrierState, Health, NumberLocator, ReceiptSink, Store, StoreError};
+use domain::ports::{
+    Carrier, CarrierState, HandsetSink, HandsetText, Health, NumberLocator, ReceiptSink, Store,
+    StoreError,
+};
 use domain::{Channel, Clock, Code, NodeId, Outcome};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
@@ -45,6 +49,8 @@ struct Pending {
     outcome: Outcome,
     /// Whether the recipient's app reports when the message was seen.
     reports_seen: bool,
+    /// What the recipient's handset sends back.
+    echo: Option<HandsetText>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +70,8 @@ pub struct SimulatorPorts {
     pub store: Arc<dyn Store>,
     /// Where it delivers receipts.
     pub sink: Arc<dyn ReceiptSink>,
+    /// Where handsets send texts.
+    pub handsets: Arc<dyn HandsetSink>,
     /// Answers lookups.
     pub numbers: Arc<dyn NumberLocator>,
 }
@@ -74,6 +82,7 @@ pub struct Simulator {
     pending: Mutex<VecDeque<Pending>>,
     added: Notify,
     numbers: Arc<dyn NumberLocator>,
+    handsets: Arc<dyn HandsetSink>,
     journal: Option<Mutex<File>>,
     tasks: OnceLock<[AbortHandle; 2]>,
 }
@@ -93,6 +102,7 @@ impl Simulator {
             clock,
             store,
             sink,
+            handsets,
             numbers,
         } = ports;
         let network = Arc::new(Self {
@@ -102,6 +112,7 @@ impl Simulator {
             pending: Mutex::default(),
             added: Notify::new(),
             numbers,
+            handsets,
             tasks: OnceLock::new(),
         });
         let (task, weak) = (network.clone(), Arc::downgrade(&store));
@@ -167,6 +178,9 @@ impl Simulator {
 
     /// Delivers a receipt and, if the channel supports it, reports that the message was seen.
     async fn report(&self, next: Pending, sink: &dyn ReceiptSink) {
+        if let Some(echo) = next.echo {
+            self.send_back(echo).await;
+        }
         let receipt = Receipt {
             of: next.of,
             to: None,
@@ -197,7 +211,12 @@ impl Simulator {
             }
             let parts = store.list_in_transit(NAME, &after, RESUME_BATCH).await?;
             for part in &parts {
-                self.report_later(part.reference.clone(), simulated_outcome(&part.to), false);
+                self.report_later(
+                    part.reference.clone(),
+                    simulated_outcome(&part.to),
+                    false,
+                    None,
+                );
             }
             self.added.notify_one();
             match parts.last() {
@@ -209,7 +228,13 @@ impl Simulator {
         }
     }
 
-    fn report_later(&self, reference: String, simulated: SimulatedOutcome, reports_seen: bool) {
+    fn report_later(
+        &self,
+        reference: String,
+        simulated: SimulatedOutcome,
+        reports_seen: bool,
+        echo: Option<HandsetText>,
+    ) {
         let outcome = match simulated {
             SimulatedOutcome::Delivered => Outcome::Delivered,
             SimulatedOutcome::Failed(code) | SimulatedOutcome::Refused(code) => {
@@ -228,6 +253,7 @@ impl Simulator {
             of,
             outcome,
             reports_seen,
+            echo,
         });
     }
 
@@ -313,9 +339,10 @@ impl Carrier for Simulator {
         let references: Vec<String> = (1..=queued.shape.parts)
             .map(|part| format!("{}-{part}", queued.id))
             .collect();
+        let mut echo = echo::of(queued);
         for reference in &references {
             let reports_seen = queued.channel == Channel::Viber;
-            self.report_later(reference.clone(), simulated, reports_seen);
+            self.report_later(reference.clone(), simulated, reports_seen, echo.take());
         }
         self.added.notify_one();
         CarrierAnswer::Taken(references)

@@ -6,6 +6,7 @@
 mod carrier;
 mod compose;
 mod counts;
+mod handset;
 mod incoming;
 mod link;
 mod metrics;

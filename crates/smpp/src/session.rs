@@ -37,6 +37,9 @@ pub trait Incoming: Send + Sync + 'static {
     /// panic is answered with [`Status::ESME_RX_T_APPN`].
     async fn deliver(&self, message: Box<ShortMessage>) -> Status;
 
+    /// Called whenever something comes from the SMSC.
+    fn heard(&self) {}
+
     /// Handles a `data_sm`. Refused unless overridden.
     async fn data(&self, message: Box<DataMessage>) -> Status {
         drop(message);

@@ -110,6 +110,7 @@ migrations! {
     27 "0027_records" Compatible,
     28 "0028_alerts" Compatible,
     29 "0029_trace" Compatible,
+    30 "0030_inbound" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -133,6 +133,7 @@ mod fold;
 mod held;
 mod history;
 mod idempotency;
+mod inbound;
 mod ledger_totals;
 mod memberships;
 mod message_detail;

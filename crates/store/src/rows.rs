@@ -26,6 +26,7 @@ pub(crate) mod encrypted;
 pub(crate) mod ended;
 pub(crate) mod fold;
 pub(crate) mod history;
+pub(crate) mod inbound;
 pub(crate) mod ledger_totals;
 pub(crate) mod monitoring;
 pub(crate) mod oauth;

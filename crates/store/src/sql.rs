@@ -29,6 +29,7 @@ pub(crate) mod codes;
 pub(crate) mod encrypted;
 pub(crate) mod fold;
 pub(crate) mod history;
+pub(crate) mod inbound;
 pub(crate) mod ledger_totals;
 pub(crate) mod memberships;
 pub(crate) mod message_detail;

@@ -44,6 +44,7 @@ mod fault;
 mod fold;
 mod held;
 mod history;
+mod inbound;
 mod ledger_totals;
 mod memberships;
 mod message_detail;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::Clock;
-use domain::ports::{Carrier, ReceiptSink, Store};
+use domain::ports::{Carrier, HandsetSink, ReceiptSink, Store};
 use engine::catalogue::prices::{Format, PriceList};
 use engine::sending::published_rules::{NamedCarrier, PublishedRules};
 use engine::sending::routing::CarrierFacts;
@@ -101,7 +101,7 @@ impl Carriers {
         let absent = self.placeholders(&absent);
         let mut running = Vec::new();
         let mut built = Vec::new();
-        if let Some(sink) = self.engine.receipts() {
+        if let (Some(sink), Some(handsets)) = (self.engine.receipts(), self.engine.handsets()) {
             for settings in configured {
                 let built_from = BuildSettings {
                     simulator: simulator_settings(config),
@@ -112,7 +112,7 @@ impl Carriers {
                     running.push(same.clone());
                     continue;
                 }
-                match self.build(built_from, sink.clone()) {
+                match self.build(built_from, sink.clone(), handsets.clone()) {
                     Ok(new) => {
                         built.push(new.carrier.clone());
                         running.push(new);
@@ -158,6 +158,7 @@ impl Carriers {
         &self,
         built_from: BuildSettings,
         sink: Arc<dyn ReceiptSink>,
+        handsets: Arc<dyn HandsetSink>,
     ) -> anyhow::Result<RunningCarrier> {
         let mut upstream = None;
         let carrier: Arc<dyn Carrier> = match &built_from.settings {
@@ -166,6 +167,7 @@ impl Carriers {
                     clock: self.clock.clone(),
                     store: self.store.clone(),
                     sink,
+                    handsets,
                     numbers: outside::number_locator(self.engine.catalogues.clone()),
                 };
                 Simulator::start(built_from.simulator.clone(), ports)
@@ -178,7 +180,7 @@ impl Carriers {
             }
             settings::Carrier::Smpp(settings) => {
                 let settings = smpp_settings(settings)?;
-                SmppCarrier::start(settings, sink, self.clock.clone())
+                SmppCarrier::start(settings, sink, handsets, self.clock.clone())
             }
         };
         Ok(RunningCarrier {

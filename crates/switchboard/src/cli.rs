@@ -9,6 +9,7 @@ mod export;
 mod invite;
 mod key;
 mod node;
+mod number;
 mod numbers;
 mod sender;
 mod smsc;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use account::AccountCommand;
+pub(crate) use account::{AccountChange, AccountCommand};
 pub(crate) use audit::AuditArgs;
 pub(crate) use callbacks::{CallbackSelector, CallbacksCommand};
 pub(crate) use carrier::CarrierCommand;
@@ -35,6 +36,7 @@ pub(crate) use export::{
 pub(crate) use invite::{InviteArgs, InviteCommand};
 pub(crate) use key::KeyCommand;
 pub(crate) use node::NodeCommand;
+pub(crate) use number::{AddNumberArgs, EntryArgs, NumberCommand};
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use sender::{Decision, SenderCommand};
 pub(crate) use smsc::{IdFormat, SmscArgs};
@@ -80,6 +82,9 @@ pub(crate) enum Command {
     /// List and review sender IDs: the names and numbers that accounts send under
     #[command(subcommand)]
     Sender(SenderCommand),
+    /// Give accounts numbers that handsets can send to
+    #[command(subcommand)]
+    Number(NumberCommand),
     /// Import and export price lists
     #[command(subcommand)]
     Rates(RatesCommand),
@@ -89,7 +94,7 @@ pub(crate) enum Command {
     /// Correct phone numbers, and show their country, mobile operator and price
     #[command(subcommand)]
     Numbers(NumbersCommand),
-    /// Show the special numbers and the inboxes of the simulated network
+    /// Show the special numbers and the inboxes of the simulated network, and send texts from its handsets
     #[command(subcommand)]
     Simulator(SimulatorCommand),
     /// List callbacks, show their attempts, and send them again
@@ -185,6 +190,20 @@ impl Role {
 pub(crate) enum SimulatorCommand {
     /// List the numbers with a special outcome, such as a failure
     Numbers {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Send a text from a simulated handset to a number of an account
+    Reply {
+        /// The number of the handset
+        #[arg(long, value_name = "N", value_parser = domain::Msisdn::parse)]
+        from: domain::Msisdn,
+        /// The number that it is sent to
+        #[arg(long, value_name = "N", value_parser = domain::inbound::number::InboundNumber::parse)]
+        to: domain::inbound::number::InboundNumber,
+        /// The text
+        #[arg(long)]
+        text: String,
         #[command(flatten)]
         output: Output,
     },

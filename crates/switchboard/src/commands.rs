@@ -17,6 +17,7 @@ mod key;
 mod listen;
 mod migrate;
 mod node;
+mod number;
 mod numbers;
 mod progress;
 mod rates;
@@ -77,6 +78,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Token(command) => token::run(&config, command).await,
             Command::Invite(command) => invite::run(&config, command).await,
             Command::Sender(command) => sender::run(&config, command).await,
+            Command::Number(command) => number::run(&config, command).await,
             Command::Rates(command) => rates::run(&config, command).await,
             Command::Reference(command) => reference::run(&config, command).await,
             Command::Numbers(NumbersCommand::Lookup(args)) => numbers::lookup(&config, args).await,

@@ -27,7 +27,7 @@ use carriers::Carrier;
 use database::Database;
 pub(crate) use database::{Security, parse_keys};
 pub(crate) use load::load;
-use messages::{Billing, Retention, Senders, Simulator};
+use messages::{Billing, Inbound, Retention, Senders, Simulator};
 use notify::{Mail, Notify};
 use oauth::OAuth;
 use problems::{Mistake, Places, Problems};
@@ -56,6 +56,7 @@ pub(crate) struct Config {
     pub(crate) traces: Traces,
     pub(crate) billing: Billing,
     pub(crate) senders: Senders,
+    pub(crate) inbound: Inbound,
     pub(crate) callbacks: Callbacks,
     pub(crate) simulator: Simulator,
     pub(crate) retention: Retention,
@@ -86,6 +87,7 @@ impl Default for Config {
             traces: Traces::default(),
             billing: Billing::default(),
             senders: Senders::default(),
+            inbound: Inbound::default(),
             callbacks: Callbacks::default(),
             simulator: Simulator::default(),
             retention: Retention::default(),

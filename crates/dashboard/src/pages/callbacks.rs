@@ -117,6 +117,7 @@ impl From<&CallbackRecord> for CallbackRow {
 fn about(callback: &CallbackRecord) -> (String, String) {
     let (label, page, id) = match (callback.about, callback.kind) {
         (CallbackSubject::Sender(id), _) => ("sender", "senders", id.get()),
+        (CallbackSubject::Inbound(id), _) => ("inbound message", "inbox", id.get()),
         (CallbackSubject::Message(id), CallbackKind::Lookup) => ("lookup", "lookups", id.get()),
         (CallbackSubject::Message(id), _) => ("message", "messages", id.get()),
     };

@@ -83,6 +83,8 @@ impl fmt::Debug for SigningSecrets {
 pub enum CallbackSubject {
     /// A message or a lookup.
     Message(MessageId),
+    /// A message from a handset.
+    Inbound(MessageId),
     Sender(SenderId),
 }
 

@@ -8,13 +8,18 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::delivery::{Callback, CarrierAnswer, CarrierRef, Delivery, QueuedMessage, Receipt};
 use crate::ids::{AccountId, MessageId};
+use crate::inbound::header::Concatenation;
+use crate::inbound::number::InboundNumber;
+use crate::inbound::text::Alphabet;
 use crate::message::interactive::ImageUrl;
 use crate::message::lookup::HomeOperator;
+use crate::message::text::Udh;
 use crate::number::country::Country;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::oauth::ClientIdUrl;
 use crate::person::Email;
+use crate::ports::DeliveredCopy;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Health {
@@ -134,6 +139,34 @@ pub trait ReceiptSink: Send + Sync + 'static {
 
     /// Stores that the recipient has seen a part, after its receipt was stored.
     async fn mark_seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError>;
+}
+
+/// A message from a handset, or a part of one, as a carrier delivered it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandsetText {
+    pub carrier: String,
+    /// The sender, with `+` if it is a phone number.
+    pub from: String,
+    pub to: InboundNumber,
+    /// `None` for a whole text.
+    pub concatenation: Option<Concatenation>,
+    pub alphabet: Alphabet,
+    pub octets: Vec<u8>,
+    /// What the header holds besides concatenation.
+    pub udh: Option<Udh>,
+}
+
+/// Receives messages from handsets.
+#[async_trait]
+pub trait HandsetSink: Send + Sync + 'static {
+    /// Stores a text; after `Ok`, the carrier may forget it.
+    async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError>;
+
+    /// Notes that the carrier got the answers to these copies, by session and number.
+    fn confirm(&self, copies: &[(i64, i64)]);
+
+    /// Notes that a session has ended: what it delivered and was not confirmed may come again.
+    fn end_session(&self, session: i64);
 }
 
 /// The result of a report that a carrier sent by HTTP.

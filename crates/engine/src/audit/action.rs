@@ -15,6 +15,12 @@ pub enum Action {
     AccountResume,
     /// Where an account is notified was changed.
     AccountNotify,
+    /// Where messages to numbers of an account are sent was changed.
+    AccountInbound,
+    /// A number was given to an account.
+    NumberAdd,
+    /// A number was taken from an account.
+    NumberRemove,
     /// A token was created.
     TokenCreate,
     /// A token was revoked.
@@ -80,13 +86,16 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 38] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
         Self::AccountSuspend,
         Self::AccountResume,
         Self::AccountNotify,
+        Self::AccountInbound,
+        Self::NumberAdd,
+        Self::NumberRemove,
         Self::TokenCreate,
         Self::TokenRevoke,
         Self::SecretShow,
@@ -127,6 +136,9 @@ impl Action {
             Self::AccountSuspend => "account.suspend",
             Self::AccountResume => "account.resume",
             Self::AccountNotify => "account.notify",
+            Self::AccountInbound => "account.inbound",
+            Self::NumberAdd => "number.add",
+            Self::NumberRemove => "number.remove",
             Self::TokenCreate => "token.create",
             Self::TokenRevoke => "token.revoke",
             Self::SecretShow => "secret.show",

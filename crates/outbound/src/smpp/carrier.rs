@@ -7,7 +7,7 @@ use ::smpp::{BindKind, Incoming, Session, SessionOptions, ShortMessage, Status, 
 use async_trait::async_trait;
 use domain::Clock;
 use domain::delivery::{CarrierAnswer, QueuedMessage};
-use domain::ports::{Carrier, CarrierState, Health, ReceiptSink};
+use domain::ports::{Carrier, CarrierState, HandsetSink, Health, ReceiptSink};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -65,6 +65,7 @@ impl SmppCarrier {
     pub fn start(
         settings: SmppSettings,
         sink: Arc<dyn ReceiptSink>,
+        handsets: Arc<dyn HandsetSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
         let (tls, settings_error) = match tls::options(&settings) {
@@ -79,13 +80,14 @@ impl SmppCarrier {
             }
         };
         let metrics = Arc::new(Metrics::new(&settings.name));
-        let handler = DeliveryHandler::new(&settings, sink, clock.clone(), metrics.clone());
+        let handler =
+            DeliveryHandler::new(&settings, sink, handsets, clock.clone(), metrics.clone());
         let connector = Arc::new(Connector {
             carrier: settings.name.clone(),
             address: settings.address.clone(),
             options: session_options(&settings, tls),
             reconnect_after: settings.reconnect_after,
-            incoming: Arc::new(handler),
+            deliveries: Arc::new(handler),
             link_counts: LinkCounts::default(),
             partial_messages: PartialMessages::default(),
             metrics,

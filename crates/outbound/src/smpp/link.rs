@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::counts::{LinkCounts, PartialMessages};
+use super::incoming::{DeliveryHandler, SessionDeliveries};
 use super::metrics::Metrics;
 
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -128,7 +129,7 @@ pub(super) struct Connector {
     pub(super) address: String,
     pub(super) options: SessionOptions,
     pub(super) reconnect_after: Duration,
-    pub(super) incoming: Arc<dyn Incoming>,
+    pub(super) deliveries: Arc<DeliveryHandler>,
     pub(super) link_counts: LinkCounts,
     pub(super) partial_messages: PartialMessages,
     pub(super) metrics: Arc<Metrics>,
@@ -163,14 +164,16 @@ impl Connector {
     async fn keep(&self, link: &Link, allowed: &mut watch::Receiver<Allowed>) {
         let mut failures = 0;
         loop {
+            let deliveries = SessionDeliveries::new(self.deliveries.clone());
             let session = tokio::select! {
-                session = self.connect(link) => session,
+                session = self.connect(link, deliveries.clone()) => session,
                 () = wait_until_disallowed(link, allowed) => return,
             };
             let held = match session {
                 Some(session) => self.hold(link, session, allowed).await,
                 None => Duration::ZERO,
             };
+            deliveries.end();
             failures = if held >= self.reconnect_after * STEADY_PAUSES {
                 1
             } else {
@@ -184,12 +187,12 @@ impl Connector {
         }
     }
 
-    async fn connect(&self, link: &Link) -> Option<Session> {
+    async fn connect(&self, link: &Link, incoming: Arc<dyn Incoming>) -> Option<Session> {
         let options = SessionOptions {
             bind: link.kind,
             ..self.options.clone()
         };
-        match Session::connect(&self.address, options, self.incoming.clone()).await {
+        match Session::connect(&self.address, options, incoming).await {
             Ok(session) => Some(session),
             Err(error) => {
                 let note = describe(&error);

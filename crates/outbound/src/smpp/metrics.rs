@@ -10,25 +10,28 @@ pub(super) enum Received {
     Final,
     /// A final receipt that was stored for a part that is not known yet.
     Unmatched,
-    /// A final receipt that could not be stored; the carrier will deliver it again.
+    /// A final receipt or a text that could not be stored; the carrier will deliver it again.
     NotTaken,
     /// A receipt about an intermediate state.
     Intermediate,
     /// A receipt without an ID.
     WithoutId,
-    /// A message from a handset.
+    /// A text from a handset that was stored.
     Handset,
+    /// A text from a handset that was sent to no number.
+    Unreadable,
 }
 
 impl Received {
     /// In the order of declaration.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Final,
         Self::Unmatched,
         Self::NotTaken,
         Self::Intermediate,
         Self::WithoutId,
         Self::Handset,
+        Self::Unreadable,
     ];
 
     const fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl Received {
             Self::Intermediate => "passing",
             Self::WithoutId => "nameless",
             Self::Handset => "handset",
+            Self::Unreadable => "unreadable",
         }
     }
 }

@@ -54,7 +54,10 @@ impl PduReader {
             buffer.reserve(READ_AT_ONCE);
             match reader.read_buf(&mut buffer).await {
                 Ok(0) => return EndReason::ClosedByPeer,
-                Ok(_) => self.shared.lock().last_received = Instant::now(),
+                Ok(_) => {
+                    self.shared.lock().last_received = Instant::now();
+                    self.incoming.heard();
+                }
                 Err(error) => return EndReason::Io(error.to_string()),
             }
         }

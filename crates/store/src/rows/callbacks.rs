@@ -74,7 +74,7 @@ impl CallbackColumns {
     pub(crate) fn callback(self) -> Result<Callback, Corrupt> {
         let kind = kind(self.kind)?;
         let message = match subject(kind, self.text.message_id)? {
-            CallbackSubject::Message(id) => Some(id),
+            CallbackSubject::Message(id) | CallbackSubject::Inbound(id) => Some(id),
             CallbackSubject::Sender(_) => None,
         };
         Ok(Callback {
@@ -227,6 +227,7 @@ fn subject(kind: CallbackKind, number: i64) -> Result<CallbackSubject, Corrupt> 
         CallbackKind::Report | CallbackKind::Lookup => {
             message_id(number).map(CallbackSubject::Message)
         }
+        CallbackKind::Inbound => message_id(number).map(CallbackSubject::Inbound),
         CallbackKind::Sender => sender_id(number).map(CallbackSubject::Sender),
     }
 }

@@ -35,10 +35,10 @@ const LIST_WAITING: &str =
 const CHANGE: &str = "
     UPDATE sender SET state = ?2, reason = ?3, changed_us = ?4, pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL
     WHERE id = ?1";
-const CREATE_CALLBACK: &str = "
+pub(super) const CREATE_CALLBACK: &str = "
     INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries, kind)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7)";
-const QUEUE_CALLBACK: &str =
+pub(super) const QUEUE_CALLBACK: &str =
     "INSERT INTO callback_queue (owner, due_us, id, attempt) VALUES (?1, ?2, ?3, 0)";
 
 #[async_trait]

@@ -335,6 +335,24 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("alert", &["topic", "subject"]).by(&["level"]),
     Table::changing("notification", &["id"]).sums(&["id", "tries"]),
     Table::changing("notify_setting", &["account_id"]).sums(&["account_id"]),
+    Table::changing("inbound_number", &["digits", "keyword"]).sums(&["account_id"]),
+    Table::growing("inbound", &["id"], "TRUE", &["received_us"])
+        .sums(&["id", "received_us"])
+        .by(&["coding"]),
+    Table::changing(
+        "inbound_part",
+        &[
+            "carrier",
+            "sender",
+            "number",
+            "reference",
+            "total",
+            "set_number",
+            "sequence",
+        ],
+    )
+    .sums(&["sequence"]),
+    Table::changing("inbound_copy", &["session", "number"]).sums(&["number"]),
     // Encrypted values are copied unchanged, so the target needs the same key.
     Table::changing("service_key", &["one"]),
     Table::changing("id_block", &[]).differing(BY_ROWID, NONE),

@@ -1,6 +1,6 @@
 //! Every change is recorded in the audit log.
 
-mod notify;
+mod settings;
 mod subjects;
 mod use_cases;
 

@@ -137,6 +137,7 @@ mod heartbeat;
 mod held;
 mod history;
 mod idempotency;
+mod inbound;
 mod last_use;
 mod lookup_receipts;
 mod lookups;

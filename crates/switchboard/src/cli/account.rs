@@ -1,9 +1,11 @@
 //! `switchboard account …`
 
+use std::str::FromStr;
+
 use clap::Subcommand;
-use domain::Money;
 use domain::billing::RuleChange;
 use domain::note::{NotANote, Note};
+use domain::{CallbackUrl, Money};
 use engine::reading::statement::Month;
 
 use super::{Output, ReportFormat};
@@ -20,7 +22,29 @@ The rules to set:
   codes_per_day=500           the most confirmation codes in a day
   admins_consent_only=true    whether only admins may allow clients to act for the account
   texts_for=admin,member      the roles that see texts in the dashboard: operator, admin, member; or all, or none
-  low_balance=10.00           notify below this balance; off for none";
+  low_balance=10.00           notify below this balance; off for none
+  inbound_url=https://…       where messages to its numbers are sent; off for none";
+
+/// A setting of an account.
+#[derive(Debug, Clone)]
+pub(crate) enum AccountChange {
+    Rule(RuleChange),
+    /// Where messages to its numbers are sent.
+    InboundUrl(Option<CallbackUrl>),
+}
+
+impl FromStr for AccountChange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let url = |url| CallbackUrl::parse(url).map_err(|error| error.to_string());
+        match text.split_once('=') {
+            Some(("inbound_url", "off")) => Ok(Self::InboundUrl(None)),
+            Some(("inbound_url", value)) => Ok(Self::InboundUrl(Some(url(value)?))),
+            _ => text.parse().map(Self::Rule),
+        }
+    }
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
@@ -53,12 +77,12 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Set the spending rules of an account; either all given rules are set or none
+    /// Set the rules of an account; either all given rules are set or none
     Set {
         /// The account's name
         name: String,
         #[arg(required = true, value_name = "KEY=VALUE", help = RULES)]
-        changes: Vec<RuleChange>,
+        changes: Vec<AccountChange>,
         #[command(flatten)]
         output: Output,
     },

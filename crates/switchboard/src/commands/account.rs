@@ -10,8 +10,8 @@ use engine::{Accounts, Actor};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{TIME, accounts, print_json};
-use crate::cli::{AccountCommand, Output};
+use super::{TIME, accounts, number, print_json};
+use crate::cli::{AccountChange, AccountCommand, Output};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Result<()> {
@@ -62,7 +62,7 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             name,
             changes,
             output,
-        } => set(&accounts, &name, changes, output).await?,
+        } => set(config, &accounts, &name, changes, output).await?,
         AccountCommand::Ledger {
             name,
             limit,
@@ -93,15 +93,31 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
 
 /// Makes all changes in one write, so that all of them take effect or none.
 async fn set(
+    config: &Config,
     accounts: &Accounts,
     name: &str,
-    changes: Vec<RuleChange>,
+    changes: Vec<AccountChange>,
     output: Output,
 ) -> anyhow::Result<()> {
+    let mut urls = Vec::new();
+    let changes: Vec<RuleChange> = changes
+        .into_iter()
+        .filter_map(|change| match change {
+            AccountChange::Rule(rule) => Some(rule),
+            AccountChange::InboundUrl(url) => {
+                urls.push(url);
+                None
+            }
+        })
+        .collect();
+    ensure!(urls.len() <= 1, "inbound_url is given twice; give it once");
     for (index, change) in changes.iter().enumerate() {
         let key = change.key();
         let is_first = changes[..index].iter().all(|before| before.key() != key);
         ensure!(is_first, "{key} is given twice; give it once");
+    }
+    for url in &urls {
+        number::set_url(config, &accounts.get(name).await?, url.as_ref()).await?;
     }
     let apply = |rules: &mut SpendingRules| {
         for change in &changes {

@@ -1,5 +1,10 @@
 //! `switchboard simulator …`
 
+use std::sync::Arc;
+
+use engine::Catalogues;
+use engine::clock::SystemClock;
+use engine::inbound::SimulatedHandset;
 use outbound::simulator;
 use serde_json::json;
 
@@ -30,6 +35,23 @@ pub(super) async fn run(config: &Config, command: SimulatorCommand) -> anyhow::R
                         magic.outcome
                     );
                 }
+            }
+        }
+        SimulatorCommand::Reply {
+            from,
+            to,
+            text,
+            output,
+        } => {
+            let store = store(config).await?;
+            let clock = Arc::new(SystemClock);
+            let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
+            let handset = SimulatedHandset::new(store, clock, catalogues);
+            let id = handset.send(&from, to, &text).await?.to_string();
+            if output.json {
+                print_json(&json!({ "id": id }));
+            } else {
+                println!("Sent as message {id}.");
             }
         }
         SimulatorCommand::Inbox { number, output } => {

@@ -1,4 +1,4 @@
-//! `[billing]`, `[senders]`, `[simulator]` and `[retention]`: currency, confirmation codes, the simulated network, and
+//! `[billing]`, `[senders]`, `[inbound]`, `[simulator]` and `[retention]`: currency, confirmation codes, the simulated network, and
 //! how long data is stored.
 
 use std::path::PathBuf;
@@ -36,6 +36,20 @@ pub(crate) struct Retention {
     pub(crate) messages_days: u32,
     pub(crate) texts_days: u32,
     pub(crate) ledger_days: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Inbound {
+    pub(crate) incomplete_seconds: u32,
+}
+
+impl Default for Inbound {
+    fn default() -> Self {
+        Self {
+            incomplete_seconds: 86_400,
+        }
+    }
 }
 
 impl Default for Billing {

@@ -156,6 +156,10 @@ pub(super) const METRICS: &[Metric] = &[
         "SMPP answers that asked for less.",
     ),
     counter(
+        "switchboard_inbound_parts_total{outcome}",
+        "Texts and parts of texts from handsets, stored or recognised as a repetition.",
+    ),
+    counter(
         "switchboard_smpp_received_total{carrier,kind}",
         "Receipts and messages from SMPP carriers.",
     ),

@@ -24,6 +24,8 @@ pub struct Receipt {
     esm_class: u8,
     text: Option<Vec<u8>>,
     from: Option<String>,
+    to: String,
+    data_coding: u8,
     more: Vec<u8>,
 }
 
@@ -62,6 +64,8 @@ impl Receipt {
             esm_class: 0x04,
             text: None,
             from: None,
+            to: "37120000002".to_owned(),
+            data_coding: 0,
             more: Vec::new(),
         }
     }
@@ -85,6 +89,20 @@ impl Receipt {
     #[must_use]
     pub fn from(mut self, number: impl Into<String>) -> Self {
         self.from = Some(number.into());
+        self
+    }
+
+    /// Sets the destination address.
+    #[must_use]
+    pub fn to(mut self, number: impl Into<String>) -> Self {
+        self.to = number.into();
+        self
+    }
+
+    /// Sets `data_coding`.
+    #[must_use]
+    pub fn data_coding(mut self, data_coding: u8) -> Self {
+        self.data_coding = data_coding;
         self
     }
 
@@ -115,8 +133,8 @@ impl Receipt {
         body.extend([1, 1]);
         body.extend(c_string(self.from.as_deref().unwrap_or_default()));
         body.extend([1, 1]);
-        body.extend(c_string("37120000002"));
-        body.extend([self.esm_class, 0, 0, 0, 0, 0, 0, 0, 0]);
+        body.extend(c_string(&self.to));
+        body.extend([self.esm_class, 0, 0, 0, 0, 0, 0, self.data_coding, 0]);
         body.push(u8::try_from(text.len()).expect("short"));
         body.extend(text);
         if self.shape != ReceiptShape::Text {

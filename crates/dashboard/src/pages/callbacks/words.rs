@@ -8,6 +8,7 @@ pub(super) const fn kind_words(kind: CallbackKind) -> &'static str {
         CallbackKind::Report => "delivery report",
         CallbackKind::Lookup => "lookup result",
         CallbackKind::Sender => "sender notification",
+        CallbackKind::Inbound => "inbound message",
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod binds;
 mod faults;
+mod handsets;
 mod links;
 mod pace;
 mod receipts;

@@ -174,19 +174,21 @@ async fn only_final_receipts_are_stored() {
             Receipt::delivered("").shape(ReceiptShape::Text),
             0,
         ),
-        ("a message", Receipt::message("Yes, please"), 0x65),
-        ("an empty message", Receipt::message(""), 0x65),
+        ("a text", Receipt::message("Yes, please"), 0),
+        ("an empty text", Receipt::message(""), 0),
         (
-            "a message that reads as a receipt",
+            "a text that reads as a receipt",
             Receipt::message("id:7 sub:001 dlvrd:001 stat:DELIVRD err:000"),
-            0x65,
+            0,
         ),
+        ("a text to nowhere", Receipt::message("Hello").to("x"), 0x65),
     ];
     for (count, (name, receipt, status)) in (1..).zip(cases) {
         smsc.send(&receipt).expect("a link accepts it");
         assert_eq!(answered(&smsc, count).await[count - 1], status, "{name}");
     }
     assert!(sink.received().is_empty());
+    assert_eq!(sink.texts().len(), 3);
 }
 
 #[tokio::test]

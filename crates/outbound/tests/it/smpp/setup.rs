@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::text::measure;
-use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
+use domain::ports::{
+    Carrier as _, DeliveredCopy, HandsetSink, HandsetText, Health, ReceiptError, ReceiptSink,
+};
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
 use outbound::{SmppCarrier, SmppSettings};
 use testkit::TEST_TIMEOUT;
@@ -32,6 +34,8 @@ impl Clock for FixedClock {
 /// Stores receipts, and refuses as many as it is told to.
 pub(crate) struct Sink {
     received: watch::Sender<Vec<Receipt>>,
+    texts: watch::Sender<Vec<(DeliveredCopy, HandsetText)>>,
+    ended: watch::Sender<Vec<i64>>,
     refusals: AtomicUsize,
     /// A receipt is stored only with a permit.
     permits: Semaphore,
@@ -55,6 +59,8 @@ impl Sink {
     fn with(refusals: usize, permits: usize) -> Arc<Self> {
         Arc::new(Self {
             received: watch::Sender::default(),
+            texts: watch::Sender::default(),
+            ended: watch::Sender::default(),
             refusals: AtomicUsize::new(refusals),
             permits: Semaphore::new(permits),
         })
@@ -66,6 +72,14 @@ impl Sink {
 
     pub(crate) fn received(&self) -> Vec<Receipt> {
         self.received.borrow().clone()
+    }
+
+    pub(crate) fn texts(&self) -> Vec<(DeliveredCopy, HandsetText)> {
+        self.texts.borrow().clone()
+    }
+
+    pub(crate) fn ended(&self) -> Vec<i64> {
+        self.ended.borrow().clone()
     }
 
     /// Waits for this many receipts.
@@ -99,6 +113,21 @@ impl ReceiptSink for Sink {
     }
 }
 
+#[async_trait]
+impl HandsetSink for Sink {
+    async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError> {
+        let _permit = self.permits.acquire().await.expect("never closed");
+        self.texts.send_modify(|texts| texts.push((copy, text)));
+        Ok(())
+    }
+
+    fn confirm(&self, _: &[(i64, i64)]) {}
+
+    fn end_session(&self, session: i64) {
+        self.ended.send_modify(|ended| ended.push(session));
+    }
+}
+
 /// Settings with short timeouts.
 pub(crate) fn settings(smsc: &Smsc) -> SmppSettings {
     SmppSettings {
@@ -111,7 +140,7 @@ pub(crate) fn settings(smsc: &Smsc) -> SmppSettings {
 
 /// A carrier that may have all its binds, but is not connected yet.
 pub(crate) fn start(settings: SmppSettings, sink: &Arc<Sink>) -> Arc<SmppCarrier> {
-    let carrier = SmppCarrier::start(settings, sink.clone(), Arc::new(FixedClock));
+    let carrier = SmppCarrier::start(settings, sink.clone(), sink.clone(), Arc::new(FixedClock));
     carrier.allow_binds(u16::MAX);
     carrier
 }

@@ -29,7 +29,7 @@ use engine::{
 };
 use jiff::SignedDuration;
 
-use super::{FROM, device, notify, sign_in_context};
+use super::{FROM, device, settings, sign_in_context};
 use crate::oauth::{approve, redeem, request};
 use crate::sample::{create_account, hash};
 use crate::senders::{name, new};
@@ -71,7 +71,7 @@ impl UseCases {
         let account = create_account(&store, "acme").await;
         let catalogues = Catalogues::load(store.clone(), clock.clone()).await;
         let hour = SignedDuration::from_hours(1);
-        let settings = GrantSettings {
+        let grant_settings = GrantSettings {
             issuer: "https://auth.example".to_owned(),
             resource: "https://mcp.example/mcp".to_owned(),
             code_lifetime: hour,
@@ -92,7 +92,7 @@ impl UseCases {
             senders: SenderReview::new(store.clone(), clock.clone()),
             callbacks: CallbackHistory::new(store.clone(), clock.clone()),
             catalogues: catalogues.expect("the store answers"),
-            grants: Grants::new(store.clone(), clock.clone(), documents, settings),
+            grants: Grants::new(store.clone(), clock.clone(), documents, grant_settings),
             audit: Audit::new(store.clone(), clock),
             account,
             secrets: vec![PASSWORD.to_owned()],
@@ -252,7 +252,6 @@ impl UseCases {
             | Action::AccountRules
             | Action::AccountSuspend
             | Action::AccountResume
-            | Action::AccountNotify
             | Action::TokenCreate
             | Action::TokenRevoke
             | Action::SecretShow
@@ -277,6 +276,13 @@ impl UseCases {
             | Action::SecondFactorCodes
             | Action::SecondFactorRemove => {
                 return self.perform_on_session(action).await;
+            }
+            Action::AccountNotify
+            | Action::AccountInbound
+            | Action::NumberAdd
+            | Action::NumberRemove => {
+                let secrets = settings::change(&self.store, &actor, self.account, action).await;
+                self.secrets.extend(secrets);
             }
             Action::SenderApprove => {
                 let id = self.sender("Approved").await;
@@ -343,10 +349,6 @@ impl UseCases {
                     .accounts
                     .credit(&actor, "acme", amount, Some("paid"), None);
                 credited.await.expect("within bounds");
-            }
-            Action::AccountNotify => {
-                let secrets = notify::set(&self.store, &actor, self.account).await;
-                self.secrets.extend(secrets);
             }
             Action::AccountRules => {
                 let change = |rules: &mut domain::billing::SpendingRules| {

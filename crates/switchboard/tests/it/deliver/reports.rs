@@ -29,7 +29,7 @@ fn signature(secret: &str, signed: &str) -> String {
 }
 
 /// Creates an account; returns a token and the secret that signs its reports.
-fn signing_account(service: &Service) -> (String, String) {
+pub(crate) fn signing_account(service: &Service) -> (String, String) {
     let account = service.server.cli_json(&[
         "account",
         "create",

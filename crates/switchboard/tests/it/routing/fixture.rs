@@ -247,6 +247,7 @@ impl Fixture {
             callback_tries: 64,
             keep_messages: None,
             keep_texts: None,
+            incomplete_after: jiff::SignedDuration::from_hours(24),
             fold_ledger_after: None,
             metrics_by_account: false,
             notify: Vec::new(),

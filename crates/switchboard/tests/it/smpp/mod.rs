@@ -3,6 +3,7 @@
 //! Tests that need a misbehaving SMSC, or one that only counts, use the scripted SMSC of `testkit`.
 
 mod bulk;
+mod inbound;
 mod late_answers;
 mod octets;
 mod refused;

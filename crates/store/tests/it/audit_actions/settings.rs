@@ -1,0 +1,69 @@
+//! Changes settings of an account: where it is notified, its numbers, and where messages to them are sent.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::inbound::number::InboundNumber;
+use domain::ports::{ForbiddenUrl, NotifySetting, NumberEntry, Store, UrlGuard};
+use domain::{AccountId, CallbackUrl};
+use engine::audit::Action;
+use engine::clock::SystemClock;
+use engine::{Actor, Alerts, Numbers};
+
+struct AllowAll;
+
+#[async_trait]
+impl UrlGuard for AllowAll {
+    async fn check(&self, _: AccountId, _url: &CallbackUrl) -> Result<(), ForbiddenUrl> {
+        Ok(())
+    }
+}
+
+/// Makes a change, and returns what must not be in the log.
+pub(super) async fn change(
+    store: &Arc<dyn Store>,
+    by: &Actor,
+    account: AccountId,
+    action: Action,
+) -> Vec<String> {
+    let secret = "notify/secret/path".to_owned();
+    let url = CallbackUrl::parse(&format!("https://one.example/{secret}")).expect("a URL");
+    let numbers = Numbers::new(store.clone(), Arc::new(SystemClock), Arc::new(AllowAll));
+    let number = InboundNumber::parse("1234").expect("a short code");
+    let add = async |keyword: &str| {
+        let entry = NumberEntry {
+            number: number.clone(),
+            keyword: Some(keyword.to_owned()),
+            account,
+            url: Some(url.clone()),
+        };
+        numbers.add(by, &entry).await.expect("it is free");
+    };
+    match action {
+        Action::AccountNotify => {
+            let email = "ops@acme.example".to_owned();
+            let setting = NotifySetting {
+                url: Some(url),
+                email: Some(email.parse().expect("an address")),
+            };
+            let alerts = Alerts::new(store.clone(), Arc::new(SystemClock), Arc::new(AllowAll));
+            let set = alerts.set_setting(by, account, &setting).await;
+            set.expect("the store answers");
+            let found = store.find_notify_setting(account).await;
+            assert_eq!(found.expect("the store answers"), setting);
+            return vec![secret, email];
+        }
+        Action::AccountInbound => {
+            let set = numbers.set_url(by, account, Some(&url)).await;
+            set.expect("the store answers");
+        }
+        Action::NumberAdd => add("join").await,
+        Action::NumberRemove => {
+            add("leave").await;
+            let removed = numbers.remove(by, &number, Some("Leave")).await;
+            assert!(removed.expect("the store answers"), "it was added");
+        }
+        other => panic!("{other:?} belongs elsewhere"),
+    }
+    vec![secret]
+}
