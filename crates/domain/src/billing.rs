@@ -180,20 +180,28 @@ pub struct AccountFunds {
 }
 
 impl AccountFunds {
+    /// What the daily cap leaves for a day, never below zero; `None` without a cap.
+    pub fn left_on(&self, day: i32) -> Option<Money> {
+        let left = self.daily_cap?.minus(self.spent_on(day));
+        Some(left.max(Money::ZERO))
+    }
+
+    fn spent_on(&self, day: i32) -> Money {
+        if day > self.spent_day {
+            Money::ZERO
+        } else {
+            self.spent
+        }
+    }
+
     /// Charges the balance, or returns the reason why not. Free messages are always accepted. A clock that is behind
     /// does not start an earlier day again.
     pub fn charge(&mut self, cost: Money, day: i32) -> Result<(), NotPaid> {
         if cost == Money::ZERO {
             return Ok(());
         }
-        let spent = if day > self.spent_day {
-            Money::ZERO
-        } else {
-            self.spent
-        };
-        let left = self.daily_cap.map(|cap| cap.minus(spent));
-        if let Some(left) = left.filter(|left| cost > *left) {
-            let left = left.max(Money::ZERO);
+        let spent = self.spent_on(day);
+        if let Some(left) = self.left_on(day).filter(|left| cost > *left) {
             return Err(NotPaid::DailyCap { cost, left });
         }
         let available = self.balance.plus(self.credit_limit);

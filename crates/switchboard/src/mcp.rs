@@ -11,6 +11,7 @@ use axum::body::Bytes;
 use engine::Engine;
 use http::{Request, Response};
 use outbound::ApiClient;
+use tokio::sync::watch;
 use url::Url;
 use web::mcp::{ApiUnavailable, InProcess, Mcp, McpSettings, Pages, RestApi};
 
@@ -25,13 +26,14 @@ pub(crate) fn router(
     engine: &Arc<Engine>,
     rest: Option<Router>,
     listening: SocketAddr,
+    stopped: &watch::Receiver<bool>,
 ) -> anyhow::Result<Router> {
     let api: Arc<dyn RestApi> = match rest {
         Some(rest) => InProcess::new(rest),
         None => remote_api(config)?,
     };
     let settings = settings(config, listening)?;
-    Ok(Mcp::new(engine.clone(), api, settings).router())
+    Ok(Mcp::new(engine.clone(), api, settings, stopped.clone()).router())
 }
 
 fn remote_api(config: &Config) -> anyhow::Result<Arc<dyn RestApi>> {
@@ -81,6 +83,7 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
         trusted_proxies: config.auth.trusted_proxies.clone(),
         body_bytes: config.limits.body_bytes,
         body_time: Duration::from_secs(config.limits.body_seconds),
+        request_time: Duration::from_secs(config.limits.request_seconds),
         currency: config.billing.currency.clone(),
     })
 }

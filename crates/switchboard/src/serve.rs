@@ -231,7 +231,7 @@ impl App {
             None
         };
         if roles.contains(&Role::Mcp) {
-            let router = mcp::router(config, engine, rest.clone(), listening)?;
+            let router = mcp::router(config, engine, rest.clone(), listening, stopped)?;
             public = public.merge(router);
         }
         if let Some(rest) = rest {

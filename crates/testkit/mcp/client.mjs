@@ -1,6 +1,7 @@
 // Connects with an official SDK for TypeScript, lists the tools, calls some of them, and writes the results.
 //
 // Reads {"sdk": 1 or 2, "mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], …]} from standard input.
+// An argument {"result": n, "path": [key, …]} stands for a value in the structured content of the result n.
 // Writes {"version", "server", "tools", "results"} or, if the SDK threw, {"error"}.
 import { text } from 'node:stream/consumers';
 
@@ -22,8 +23,11 @@ async function run() {
   // The list first, because the SDK checks results with the schemas in it.
   const { tools } = await client.listTools();
   const results = [];
-  for (const [name, args] of task.calls) {
+  const insert = (value) =>
+    value?.path ? value.path.reduce((content, key) => content[key], results[value.result].structuredContent) : value;
+  for (const [name, given] of task.calls) {
     try {
+      const args = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, insert(value)]));
       results.push(await client.callTool({ name, arguments: args }));
     } catch (error) {
       results.push({ error: String(error) });

@@ -1,7 +1,8 @@
 """Connects with the official SDK for Python, lists the tools, calls some of them, and writes the results.
 
-Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], ...]} from standard input. Writes
-{"version", "server", "tools", "results"} or, if the SDK raised an exception, {"error"}.
+Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], ...]} from standard input. An argument
+{"result": n, "path": [key, ...]} stands for a value in the structured content of the result n. Writes {"version",
+"server", "tools", "results"} or, if the SDK raised an exception, {"error"}.
 """
 
 import asyncio
@@ -20,13 +21,25 @@ async def run(task):
         async with Client(transport, mode=task["mode"]) as client:
             # The list first, because the SDK checks results with the schemas in it.
             listed = await client.list_tools()
-            results = [await call(client, name, arguments) for name, arguments in task["calls"]]
+            results = []
+            for name, arguments in task["calls"]:
+                arguments = {key: inserted(value, results) for key, value in arguments.items()}
+                results.append(await call(client, name, arguments))
             return {
                 "version": client.protocol_version,
                 "server": plain(client.server_info),
                 "tools": [plain(tool) for tool in listed.tools],
                 "results": results,
             }
+
+
+def inserted(value, results):
+    if not isinstance(value, dict):
+        return value
+    content = results[value["result"]]["structuredContent"]
+    for key in value["path"]:
+        content = content[key]
+    return content
 
 
 async def call(client, name, arguments):

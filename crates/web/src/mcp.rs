@@ -12,6 +12,7 @@ mod message;
 mod metadata;
 mod server;
 mod tools;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use ipnet::IpNet;
 use requests::wrong_method;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::sync::watch;
 use url::Url;
 
 pub use api::{ApiUnavailable, InProcess, RestApi};
@@ -31,6 +33,7 @@ pub use api::{ApiUnavailable, InProcess, RestApi};
 use allowed_hosts::AllowedHosts;
 use metadata::Metadata;
 use server::ToolServer;
+use waiting::Waits;
 
 /// Settings of the MCP server.
 #[derive(Debug, Clone)]
@@ -55,6 +58,8 @@ pub struct McpSettings {
     pub body_bytes: usize,
     /// The time for a body to arrive.
     pub body_time: Duration,
+    /// The time for a request to be answered.
+    pub request_time: Duration,
     /// The currency of every amount.
     pub currency: String,
 }
@@ -80,9 +85,15 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// Creates a server whose tools call `api`.
-    pub fn new(engine: Arc<Engine>, api: Arc<dyn RestApi>, settings: McpSettings) -> Arc<Self> {
-        let tools = ToolServer::new(api, &settings);
+    /// Creates a server whose tools call `api`. Calls that wait end when `stop` turns true.
+    pub fn new(
+        engine: Arc<Engine>,
+        api: Arc<dyn RestApi>,
+        settings: McpSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        let waits = Waits::new(settings.request_time, stop);
+        let tools = ToolServer::new(api, &settings, waits);
         // `endpoint` checks hosts and origins. Answers are single JSON texts, because their status follows that of
         // REST.
         let config = StreamableHttpServerConfig::default()

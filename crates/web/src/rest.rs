@@ -8,6 +8,7 @@ mod cost;
 mod document;
 mod hlr;
 mod json;
+mod messages;
 mod rates;
 mod reference;
 mod sender;
@@ -88,6 +89,7 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(cost::estimate))
         .routes(routes!(sms::status))
         .routes(routes!(sms::cancel))
+        .routes(routes!(messages::list))
         .routes(routes!(sender::register, sender::list))
         .routes(routes!(sender::find))
         .routes(routes!(sender::confirm))

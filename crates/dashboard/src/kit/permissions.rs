@@ -30,7 +30,7 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
     match scope {
         Permission::SmsSend => (
             "Send SMS",
-            "Sends text messages for your account, and cancels scheduled ones. Each message is paid from the balance.",
+            "Sends text messages for your account, sees what they would cost and whether they were delivered, and cancels scheduled ones. Each message is paid from the balance.",
             true,
         ),
         Permission::ViberSend => (
@@ -40,7 +40,7 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
         ),
         Permission::HlrLookup => (
             "Look up numbers",
-            "Asks networks whether a number can be reached, and where. Each lookup is paid from the balance, whatever the answer.",
+            "Asks networks whether a number can be reached, and where, and sees the answers. Each lookup is paid from the balance, whatever the answer.",
             true,
         ),
         Permission::SmsRates => (
@@ -50,12 +50,12 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
         ),
         Permission::SmsRead => (
             "Read messages",
-            "Sees scheduled messages, the state of messages, and what a message would cost.",
+            "Sees the list of messages, scheduled messages with their texts, the state of messages, and what a message would cost.",
             false,
         ),
         Permission::SenderWrite => (
             "Register senders",
-            "Registers and confirms names and numbers that your messages come from. A number is confirmed by a PIN that is sent to it.",
+            "Registers and confirms names and numbers that your messages come from, and sees those of your account. A number is confirmed by a PIN that is sent to it.",
             false,
         ),
         Permission::NumbersRead => (
@@ -69,6 +69,35 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_scopes_of_clients_say_what_they_cover() {
+        for (scope, parts) in [
+            (
+                Permission::SmsSend,
+                &["Sends", "cost", "delivered", "cancels"][..],
+            ),
+            (Permission::SmsRates, &["what a message costs"][..]),
+            (
+                Permission::SenderWrite,
+                &["Registers", "confirms", "sees"][..],
+            ),
+            (
+                Permission::HlrLookup,
+                &["Asks networks", "sees the answers"][..],
+            ),
+            (
+                Permission::NumbersRead,
+                &["operators", "prefixes", "corrects"][..],
+            ),
+        ] {
+            let words = Offer::new(scope, false).words;
+            assert!(
+                parts.iter().all(|part| words.contains(part)),
+                "{scope}: {words}"
+            );
+        }
+    }
 
     #[test]
     fn permissions_that_cost_money_say_so() {

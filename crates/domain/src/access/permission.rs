@@ -8,9 +8,9 @@ use crate::quoted::Quoted;
 /// A group of routes that a token may be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// Send and cancel SMS.
+    /// Send and cancel SMS, and read their states and costs.
     SmsSend,
-    /// Read scheduled messages, states and costs.
+    /// Read messages, scheduled messages, states and costs.
     SmsRead,
     /// Send Viber messages.
     ViberSend,

@@ -45,8 +45,8 @@ pub fn parse_scheduled(value: &str, now: Timestamp) -> Result<Option<Timestamp>,
     }
 }
 
-/// RFC 3339 with seconds and an offset. `jiff` alone would accept other ISO 8601 forms and offsets of more than a day.
-fn parse_date_time(value: &str) -> Result<Timestamp, ScheduleError> {
+/// Parses a time with seconds and an offset (RFC 3339). `jiff` alone would accept other ISO 8601 forms and offsets of more than a day.
+pub fn parse_date_time(value: &str) -> Result<Timestamp, ScheduleError> {
     let malformed = || ScheduleError::Malformed(value.to_owned());
     if !has_shape(value.as_bytes()) {
         return Err(malformed());

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::billing::{LedgerEntry, SpendingRules};
+use crate::billing::{AccountFunds, LedgerEntry, SpendingRules};
 use crate::ids::AccountId;
 use crate::money::Money;
 
@@ -49,6 +49,9 @@ pub trait BillingStore: Send + Sync + 'static {
         from: Option<&SpendingRules>,
         rules: &SpendingRules,
     ) -> Result<bool, StoreError>;
+
+    /// The balance of an account, its limits, and what it has spent.
+    async fn find_funds(&self, account: AccountId) -> Result<Option<AccountFunds>, StoreError>;
 
     /// The entries of an account before the entry `before`, the newest first.
     async fn list_ledger(

@@ -10,7 +10,7 @@ use domain::ports::{
 use domain::{AccountId, CallbackId, Clock};
 
 use crate::audit::{Action, Actor, Audit, RecordedChange};
-use crate::reading::history::search;
+use crate::reading::history::{MAX_PAGE_SIZE, search};
 
 /// Lists and replays callbacks.
 pub struct CallbackHistory {
@@ -37,14 +37,18 @@ impl CallbackHistory {
         self.callbacks.list_callbacks(filter, page).await
     }
 
-    /// Callbacks that match, newest first, at most [`MAX_PAGE_SIZE`](crate::reading::history::MAX_PAGE_SIZE). A page
+    /// Callbacks that match, newest first, at most [`MAX_PAGE_SIZE`]. A page
     /// may have fewer items than asked for, even none, and still have a next cursor.
     pub async fn search(
         &self,
         filter: &CallbackFilter,
         cursor: Cursor<CallbackId>,
     ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
-        search(cursor, |step| self.history.search_callbacks(filter, step)).await
+        let limit = cursor.limit.clamp(1, MAX_PAGE_SIZE);
+        search(Cursor { limit, ..cursor }, |step| {
+            self.history.search_callbacks(filter, step)
+        })
+        .await
     }
 
     /// All attempts of a callback.

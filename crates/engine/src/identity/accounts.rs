@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use domain::access::NotAnAccountName;
-use domain::billing::{LedgerEntry, SpendingRules};
+use domain::billing::{LedgerEntry, SpendingRules, day_of};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
     AccountRecord, AccountStore, Cursor, Imbalance, NewAccount, NewToken, Page, StoreError,
@@ -131,6 +131,13 @@ impl Accounts {
     /// Reads the account from the store.
     pub async fn find_by_id(&self, id: AccountId) -> Result<Option<AccountRecord>, StoreError> {
         self.store.find_account_by_id(id).await
+    }
+
+    /// What is left of the daily cap of an account today, UTC; `None` without a cap.
+    pub async fn left_today(&self, id: AccountId) -> Result<Option<Money>, StoreError> {
+        let funds = self.store.find_funds(id).await?;
+        let today = day_of(self.clock.now());
+        Ok(funds.and_then(|funds| funds.left_on(today)))
     }
 
     /// The access of a person who acts for an account in the dashboard: all permissions, within the account's rules.

@@ -8,8 +8,10 @@ use domain::ports::{
 };
 use domain::{AccountId, MessageId};
 
-/// Maximum number of items on one page.
+/// Maximum number of items on one page, and of the messages with texts in memory for one request.
 pub const MAX_PAGE_SIZE: u32 = 200;
+/// Maximum number of messages in one list without texts.
+pub const MAX_LIST_SIZE: u32 = 1000;
 /// A search for rare messages takes several steps; after this long no further step begins.
 const SEARCH_TIME: Duration = Duration::from_millis(20);
 
@@ -29,7 +31,38 @@ impl History {
         filter: &MessageFilter,
         cursor: Cursor<MessageId>,
     ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
-        search(cursor, |step| self.store.search_messages(filter, step)).await
+        let limit = cursor.limit.clamp(1, MAX_PAGE_SIZE);
+        search(Cursor { limit, ..cursor }, |step| {
+            self.store.search_messages(filter, step)
+        })
+        .await
+    }
+
+    /// Messages that match, newest first, without their texts, at most [`MAX_LIST_SIZE`]. There is a next cursor only if
+    /// there are more messages, or if the search time was over first.
+    pub async fn list_messages(
+        &self,
+        filter: &MessageFilter,
+        cursor: Cursor<MessageId>,
+    ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
+        let limit = cursor.limit.clamp(1, MAX_LIST_SIZE);
+        let with_one_more = Cursor {
+            limit: limit + 1,
+            ..cursor
+        };
+        let mut page = search(with_one_more, |step| async move {
+            let mut found = self.store.search_messages(filter, step).await?;
+            for row in &mut found.rows {
+                row.text = String::new();
+            }
+            Ok(found)
+        })
+        .await?;
+        if page.rows.len() > limit as usize {
+            page.rows.truncate(limit as usize);
+            page.next = page.rows.last().map(|row| row.id);
+        }
+        Ok(page)
     }
 
     /// Everything that is known about one message; `account` limits the search to one account.
@@ -42,7 +75,8 @@ impl History {
     }
 }
 
-/// Searches step by step until the page is full, nothing older is left, or the search time is over.
+/// Searches step by step until the page is full, nothing older is left, or the search time is over. A step that found all
+/// that it was asked for is always followed by the next.
 pub(crate) async fn search<T, I, F>(
     cursor: Cursor<I>,
     step: impl Fn(Cursor<I>) -> F,
@@ -52,15 +86,18 @@ where
     F: Future<Output = Result<Page<T, I>, StoreError>>,
 {
     let began = Instant::now();
-    let page_size = cursor.limit.clamp(1, MAX_PAGE_SIZE) as usize;
+    let page_size = cursor.limit as usize;
     let mut rows = Vec::new();
     let mut before = cursor.before;
     loop {
-        let limit = u32::try_from(page_size - rows.len()).expect("at most a page");
+        let limit = (page_size - rows.len()).min(MAX_PAGE_SIZE as usize);
+        let limit = u32::try_from(limit).expect("at most a page");
         let found = step(Cursor { before, limit }).await?;
+        let is_full = found.rows.len() >= limit as usize;
         rows.extend(found.rows);
         before = found.next;
-        if before.is_none() || rows.len() >= page_size || began.elapsed() >= SEARCH_TIME {
+        let is_over = !is_full && began.elapsed() >= SEARCH_TIME;
+        if before.is_none() || rows.len() >= page_size || is_over {
             return Ok(Page { rows, next: before });
         }
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
-use domain::billing::{LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
+use domain::billing::{AccountFunds, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
 use domain::ids::AccountId;
 use domain::ports::{BillingStore, Imbalance, StoreError};
 use domain::{Money, Timestamp};
@@ -12,7 +12,7 @@ use tokio_postgres::{Error, Row};
 use super::fault::Fault;
 use super::retry::Retryable;
 use super::{PostgresStore, column, retry};
-use crate::rows::billing::{EntryColumns, ImbalanceColumns, RulesColumns};
+use crate::rows::billing::{AccountFundsColumns, EntryColumns, ImbalanceColumns, RulesColumns};
 use crate::rows::{self, Corrupt, duration_us, micros};
 use crate::sql::billing as sql;
 
@@ -24,6 +24,12 @@ pub(super) use charging::BatchCharges;
 /// order of their IDs, as everywhere.
 const LOCK: &str = "
     SELECT id FROM account WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE";
+const FIND_FUNDS: &str = "
+    SELECT coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
+        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0)
+    FROM account AS a LEFT JOIN ledger AS l
+        ON l.account_id = a.id AND l.id = (SELECT max(id) FROM ledger WHERE account_id = a.id)
+    WHERE a.id = $1";
 /// Locks the accounts that get a refund for messages that ended in this transaction.
 const LOCK_FOR_REFUND: &str = "
     SELECT id FROM account
@@ -239,6 +245,13 @@ impl BillingStore for PostgresStore {
             .query("change what an account may spend", SET_RULES, values)
             .await?;
         Ok(!changed.is_empty())
+    }
+
+    async fn find_funds(&self, account: AccountId) -> Result<Option<AccountFunds>, StoreError> {
+        let values: super::Values<'_> = &[&account.as_i64()];
+        let read = |row: &Row| AccountFundsColumns::read(row, 0)?.funds();
+        self.find("find an account's funds", FIND_FUNDS, values, read)
+            .await
     }
 
     async fn list_ledger(

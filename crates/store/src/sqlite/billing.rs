@@ -1,7 +1,7 @@
 //! The port for balances, the ledger and spending rules.
 
 use async_trait::async_trait;
-use domain::billing::{EntryKind, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
+use domain::billing::{AccountFunds, EntryKind, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
 use domain::ids::AccountId;
 use domain::ports::{BillingStore, Imbalance, StoreError};
 use domain::{Money, Timestamp};
@@ -116,6 +116,13 @@ impl BillingStore for SqliteStore {
         let (from, rules) = (from.cloned(), rules.clone());
         self.write("change what an account may spend", move |db| {
             set_rules(db, account, from.as_ref(), &rules)
+        })
+        .await
+    }
+
+    async fn find_funds(&self, account: AccountId) -> Result<Option<AccountFunds>, StoreError> {
+        self.read("find an account's funds", move |db| {
+            charging::find_funds(db, account.as_i64())
         })
         .await
     }

@@ -103,6 +103,8 @@ async fn check(store: &Arc<dyn Store>, number: u64, case: Case) {
         let expected: Vec<Accepted> = expected.collect();
         assert_eq!(accept(store, batch).await, expected);
         assert_eq!(balance(store, owner).await, funds.balance.micros());
+        let stored = store.find_funds(owner).await.expect("answers");
+        assert_eq!(stored, Some(funds));
     }
     assert_balanced(store).await;
 }

@@ -48,7 +48,14 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("testkit", &[]),
     (
         "web",
-        &["domain", "engine", "numbering", "requests", "supervise"],
+        &[
+            "domain",
+            "engine",
+            "numbering",
+            "permits",
+            "requests",
+            "supervise",
+        ],
     ),
 ];
 

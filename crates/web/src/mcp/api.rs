@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
+use domain::AccountId;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt;
@@ -59,6 +60,8 @@ impl RestApi for InProcess {
 pub(super) struct Bearer {
     pub(super) token: HeaderValue,
     pub(super) address: IpAddr,
+    /// `None` if the token was refused; then REST refuses it, too.
+    pub(super) account: Option<AccountId>,
     /// `traceparent`, which REST checks.
     pub(super) trace: Option<HeaderValue>,
 }
@@ -79,6 +82,13 @@ impl ApiRequest {
             path: path.into(),
             body: None,
             key: None,
+        }
+    }
+
+    pub(super) fn delete(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::DELETE,
+            ..Self::get(path)
         }
     }
 

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use domain::Permission;
+use domain::{AccountId, Permission};
 use engine::identity::gate::Refusal;
 use engine::identity::rate::Requester;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -60,8 +60,14 @@ impl Mcp {
             .check(request.headers())
             .map_err(|not_allowed| forbidden(not_allowed.to_string()))?;
         let (parts, body) = request.into_parts();
-        let bearer = self.find_bearer(&parts)?;
-        let refused = self.admit(&parts, &bearer).await?;
+        let mut bearer = self.find_bearer(&parts)?;
+        let refused = match self.admit(&parts, &bearer).await? {
+            Ok(account) => {
+                bearer.account = Some(account);
+                None
+            }
+            Err(refused) => Some(refused),
+        };
         let message = self.read(&parts.headers, body).await?;
         // For a tool call, REST itself refuses the request with the same message.
         if let Some(refused) = refused.filter(|_| message.method != "tools/call") {
@@ -77,15 +83,20 @@ impl Mcp {
             (Some(token), None) => Ok(Bearer {
                 token,
                 address,
+                account: None,
                 trace: parts.headers.get(TRACEPARENT).cloned(),
             }),
             _ => Err(self.refuse(self.engine.gate.refuse_missing(address)).into()),
         }
     }
 
-    /// Checks the token. Returns a message for a valid token whose account is suspended or whose address is not
-    /// allowed.
-    async fn admit(&self, parts: &Parts, bearer: &Bearer) -> Result<Option<String>, Box<Response>> {
+    /// Checks the token and returns its account, or a message for a valid token whose account is suspended or whose
+    /// address is not allowed.
+    async fn admit(
+        &self,
+        parts: &Parts,
+        bearer: &Bearer,
+    ) -> Result<Result<AccountId, String>, Box<Response>> {
         let token = bearer.token.to_str().unwrap_or("");
         let admitted = self.engine.gate.admit(Some(token), bearer.address, &[]);
         match admitted.await {
@@ -97,7 +108,7 @@ impl Mcp {
                     Requester::Programs,
                     access.requests_per_second,
                 );
-                counted.map(|()| None).map_err(|error| {
+                counted.map(|()| Ok(access.account)).map_err(|error| {
                     let envelope = Envelope::new(ErrorCode::RateLimited, error.message());
                     envelope
                         .into_throttled(TooManyRequests::RETRY_AFTER_S)
@@ -105,7 +116,7 @@ impl Mcp {
                 })
             }
             Err(refusal @ (Refusal::Suspended | Refusal::Address(_))) => {
-                Ok(Some(Problem::from(refusal).into_message()))
+                Ok(Err(Problem::from(refusal).into_message()))
             }
             Err(refusal) => Err(self.refuse(refusal).into()),
         }

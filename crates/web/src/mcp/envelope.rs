@@ -61,7 +61,7 @@ impl ErrorCode {
     }
 
     /// Whether the same request may work later.
-    const fn is_retryable(self) -> bool {
+    pub(super) const fn is_retryable(self) -> bool {
         matches!(
             self,
             Self::RateLimited | Self::UpstreamUnavailable | Self::Internal

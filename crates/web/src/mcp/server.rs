@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use domain::quoted::Quoted;
@@ -25,6 +26,7 @@ use super::endpoint::{Refused, Verdict};
 use super::envelope::{Envelope, ErrorCode};
 use super::message::VERSIONS;
 use super::tools::{self, Answer, Tool};
+use super::waiting::Waits;
 
 /// How long a client may cache the list of tools, which changes only with the program.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
@@ -33,6 +35,7 @@ const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 const INSTRUCTIONS: &str = "Switchboard sends SMS, registers sender IDs, looks subscribers up (HLR), and knows operators, networks, prefixes and prices. \
 Two tools cost the account money each time they succeed: send_sms (per part and recipient) and lookup_hlr (per query); ask the user before calling them unless they asked for exactly that. \
 To know what a message costs before it is sent, give send_sms preview true. To try sending without cost or recipient, give it testMode \"1\". Prices are in get_sms_rates. \
+An ID from send_sms or lookup_hlr is not a delivery or a result yet: call get_message or get_lookup with it and waitSeconds 30. cancel_message calls off a scheduled message. get_account tells the balance and what this token may do, list_senders the registered senders. \
 Numbers are in international form, such as +37120000001; correct_phone_number makes them so. \
 An error names its code, what to change, and whether the same call may work later (retryable).";
 
@@ -61,15 +64,17 @@ struct Shared {
     token_header: HeaderName,
     amount_header: HeaderName,
     currency: String,
+    waits: Waits,
 }
 
 impl ToolServer {
-    pub(super) fn new(api: Arc<dyn RestApi>, settings: &McpSettings) -> Self {
+    pub(super) fn new(api: Arc<dyn RestApi>, settings: &McpSettings, waits: Waits) -> Self {
         Self(Arc::new(Shared {
             api,
             token_header: settings.token_header.clone(),
             amount_header: settings.amount_header.clone(),
             currency: settings.currency.clone(),
+            waits,
         }))
     }
 
@@ -79,20 +84,65 @@ impl ToolServer {
         arguments: &tools::Arguments,
         parts: &Parts,
     ) -> CallToolResult {
-        let request = match (tool.ask)(arguments) {
-            Ok(request) => request,
-            Err(envelope) => return failed(&envelope),
+        let answered = if tool.waits {
+            self.answer_when_final(tool, arguments, parts).await
+        } else {
+            self.answer(tool, arguments, parts).await
         };
+        match answered {
+            Ok(result) => CallToolResult::structured(result),
+            Err(envelope) => CallToolResult::structured_error(envelope.to_json()),
+        }
+    }
+
+    /// Answers as soon as the result is final, or when the time that the caller gives is over.
+    async fn answer_when_final(
+        &self,
+        tool: &Tool,
+        arguments: &tools::Arguments,
+        parts: &Parts,
+    ) -> Result<Value, Envelope> {
+        let is_final = |result: &Value| result[tools::FINAL] == true;
+        let time = Duration::from_secs(tools::wait_s(arguments)?);
+        let mut newest = self.answer(tool, arguments, parts).await?;
+        let bearer = parts.extensions.get::<Bearer>();
+        let Some(account) = bearer.and_then(|bearer| bearer.account) else {
+            return Ok(newest);
+        };
+        if time.is_zero() || is_final(&newest) {
+            return Ok(newest);
+        }
+        let mut wait = self.0.waits.begin(account, time).ok_or_else(|| {
+            let message = "Too many calls are waiting for their results. Wait for fewer at once, or call this without waitSeconds.";
+            Envelope::new(ErrorCode::RateLimited, message)
+        })?;
+        while !is_final(&newest) && wait.pause().await {
+            match self.answer(tool, arguments, parts).await {
+                Ok(result) => newest = result,
+                // The next read may succeed.
+                Err(envelope) if envelope.code.is_retryable() => {}
+                Err(envelope) => return Err(envelope),
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Asks REST once.
+    async fn answer(
+        &self,
+        tool: &Tool,
+        arguments: &tools::Arguments,
+        parts: &Parts,
+    ) -> Result<Value, Envelope> {
+        let request = (tool.ask)(arguments)?;
         let Some(bearer) = parts.extensions.get::<Bearer>() else {
-            return failed(&Envelope::new(ErrorCode::AuthRequired, "No access token."));
+            return Err(Envelope::new(ErrorCode::AuthRequired, "No access token."));
         };
         let request = request.into_http(bearer, &self.0.token_header);
-        let response = match self.0.api.ask(request).await {
-            Ok(response) => response,
-            Err(error) => return failed(&unreachable_api(&error)),
-        };
+        let asked = self.0.api.ask(request).await;
+        let response = asked.map_err(|error| unreachable_api(&error))?;
         if response.status().is_success() {
-            return self.succeeded(tool, arguments, &response);
+            return self.read(tool, arguments, &response);
         }
         let envelope = read_envelope(&response);
         if let (Some(refused), Some(verdict)) = (
@@ -101,39 +151,34 @@ impl ToolServer {
         ) {
             verdict.pass(refused);
         }
-        failed(&envelope)
+        Err(envelope)
     }
 
-    fn succeeded(
+    fn read(
         &self,
         tool: &Tool,
         arguments: &tools::Arguments,
         response: &Response<Bytes>,
-    ) -> CallToolResult {
+    ) -> Result<Value, Envelope> {
         let answer = Answer {
             response,
             amount_header: &self.0.amount_header,
             currency: &self.0.currency,
         };
-        let Some(result) = (tool.read)(arguments, &answer) else {
+        (tool.read)(arguments, &answer).ok_or_else(|| {
             tracing::error!(
                 tool = tool.name,
                 "the REST API answered in a form that is not known"
             );
             let message = "The REST API answered in a form that this server does not know. The operation may have taken place.";
-            return failed(&Envelope::new(ErrorCode::Internal, message));
-        };
-        CallToolResult::structured(result)
+            Envelope::new(ErrorCode::Internal, message)
+        })
     }
 }
 
 fn is_newer_version(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| !version.has_initialize())
-}
-
-fn failed(envelope: &Envelope) -> CallToolResult {
-    CallToolResult::structured_error(envelope.to_json())
 }
 
 fn unreachable_api(error: &ApiUnavailable) -> Envelope {
@@ -154,7 +199,8 @@ fn refused(tool: &Tool, response: &Response<Bytes>, envelope: &Envelope) -> Opti
     match response.status() {
         StatusCode::UNAUTHORIZED => Some(Refused::Token(envelope.clone())),
         StatusCode::FORBIDDEN if response.headers().contains_key(REQUIRED_PERMISSION) => {
-            Some(Refused::Scope(tool.scope, envelope.clone()))
+            let refuse = |scope| Refused::Scope(scope, envelope.clone());
+            tool.scope.map(refuse)
         }
         _ => None,
     }
@@ -219,7 +265,11 @@ impl ServerHandler for ToolServer {
             .get::<Parts>()
             .ok_or_else(|| ErrorData::internal_error("the request is not known", None))?;
         let arguments = request.arguments.unwrap_or_default();
-        let mut result = self.call(tool, &arguments, parts).await;
+        let mut result = tokio::select! {
+            result = self.call(tool, &arguments, parts) => result,
+            // Nobody reads the answer any more, and only a wait can be given up without doubt about what was done.
+            () = context.ct.cancelled(), if tool.waits => return Err(ErrorData::internal_error("the client went away", None)),
+        };
         if is_newer_version(&context) {
             result.meta = Some(SERVER_META.clone());
         }

@@ -1,5 +1,7 @@
 //! The tools: descriptions, schemas, the request to REST and the result of each.
 
+mod account;
+mod lookups;
 mod messages;
 mod numbers;
 mod senders;
@@ -21,8 +23,8 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// The permission that REST requires.
-    pub(super) scope: Permission,
+    /// The permission that REST requires; `None` if any valid token will do.
+    pub(super) scope: Option<Permission>,
     hints: Hints,
     /// The schema of the arguments.
     input: fn() -> Value,
@@ -32,6 +34,9 @@ pub(super) struct Tool {
     pub(super) ask: fn(&Arguments) -> Result<ApiRequest, Envelope>,
     /// Builds the result from the answer of REST; `None` for an unexpected answer.
     pub(super) read: fn(&Arguments, &Answer<'_>) -> Option<Value>,
+    /// Whether a call may wait until its result is final: it has the argument [`WAIT`], and its result the field
+    /// [`FINAL`].
+    pub(super) waits: bool,
 }
 
 /// Hints for a client that decides whether to ask its user.
@@ -56,6 +61,13 @@ impl Hints {
         idempotent: false,
         open_world: true,
     };
+    /// It takes something away, once.
+    const REMOVES: Self = Self {
+        read_only: false,
+        destructive: true,
+        idempotent: true,
+        open_world: false,
+    };
     const ADDS: Self = Self {
         read_only: false,
         destructive: false,
@@ -64,18 +76,23 @@ impl Hints {
     };
 }
 
-/// Every tool, in the order in which clients show them.
-pub(super) static ALL: [&Tool; 10] = [
+/// Every tool, in the order in which clients show them: first those of the contract.
+pub(super) static ALL: [&Tool; 15] = [
     &messages::SEND_SMS,
     &messages::GET_SMS_RATES,
     &senders::REGISTER_SENDER_ID,
     &senders::REGISTER_MSISDN_SENDER,
     &senders::CONFIRM_MSISDN_SENDER,
-    &messages::LOOKUP_HLR,
+    &lookups::LOOKUP_HLR,
     &numbers::GET_OPERATOR,
     &numbers::GET_MCC_MNC_LIST,
     &numbers::GET_MOBILE_PREFIXES,
     &numbers::CORRECT_PHONE_NUMBER,
+    &messages::GET_MESSAGE,
+    &lookups::GET_LOOKUP,
+    &messages::CANCEL_MESSAGE,
+    &account::GET_ACCOUNT,
+    &senders::LIST_SENDERS,
 ];
 
 impl Tool {
@@ -92,8 +109,11 @@ impl Tool {
             .destructive(destructive)
             .idempotent(idempotent)
             .open_world(open_world);
-        let scope = self.scope;
-        let description = format!("{}\n\nNeeds the scope {scope}.", self.description);
+        let scope = match self.scope {
+            Some(scope) => format!("Needs the scope {scope}."),
+            None => "Needs no scope.".to_owned(),
+        };
+        let description = format!("{}\n\n{scope}", self.description);
         rmcp::model::Tool::new(self.name, description, Arc::new(object((self.input)())))
             .with_title(self.title)
             .with_raw_output_schema(Arc::new(result_schema((self.output)())))
@@ -216,6 +236,51 @@ fn key(arguments: &Arguments) -> Result<Option<HeaderValue>, Envelope> {
 
 /// The argument of [`key_schema`].
 const KEY: &str = "idempotencyKey";
+
+/// The argument of tools that wait: how long.
+pub(super) const WAIT: &str = "waitSeconds";
+pub(super) const MAX_WAIT_S: u64 = 30;
+/// The field of their results: whether it changes no more.
+pub(super) const FINAL: &str = "final";
+
+fn wait_schema(description: &str) -> Value {
+    json!({
+        "type": "integer",
+        "minimum": 0,
+        "maximum": MAX_WAIT_S,
+        "description": description,
+        "examples": [MAX_WAIT_S],
+    })
+}
+
+/// The argument of [`wait_schema`]; 0 when it is absent.
+pub(super) fn wait_s(arguments: &Arguments) -> Result<u64, Envelope> {
+    let what = format!("a whole number from 0 to {MAX_WAIT_S}");
+    let seconds = whole(arguments, WAIT, 0, MAX_WAIT_S, &what)?;
+    Ok(seconds.unwrap_or(0))
+}
+
+/// An optional whole number, or its digits.
+fn whole(
+    arguments: &Arguments,
+    name: &str,
+    min: u64,
+    max: u64,
+    what: &str,
+) -> Result<Option<u64>, Envelope> {
+    let number = match arguments.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Number(number)) => number.as_u64(),
+        Some(Value::String(text)) => text.parse().ok(),
+        Some(_) => None,
+    };
+    let number = number.filter(|number| (min..=max).contains(number));
+    let invalid = || {
+        let message = format!("Invalid value for the argument '{name}'; give {what}.");
+        Envelope::invalid(message)
+    };
+    number.map(Some).ok_or_else(invalid)
+}
 
 fn body_without(arguments: &Arguments, names: &[&str]) -> Map<String, Value> {
     let others = arguments.iter();

@@ -57,6 +57,7 @@ pub(super) fn frame() -> Document {
     tags(
         (name = "SMS", description = "Sending SMS, scheduled ones included, and asking what became of them."),
         (name = "Viber", description = "Sending Viber messages."),
+        (name = "Messages", description = "The messages of all channels."),
         (name = "Senders", description = "Registering and confirming the names and numbers that messages come from."),
         (name = "Numbers", description = "Operators, networks, prefixes, prices, and the correction of numbers."),
         (name = "Token", description = "What the caller may do."),

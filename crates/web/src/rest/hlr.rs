@@ -1,16 +1,17 @@
 //! Lookups of subscribers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use domain::MessageId;
 use domain::message::lookup::LookupRecord;
 use domain::quoted::Quoted;
 use engine::sending::submit::LookupInput;
 use http::HeaderMap;
-use requests::Problem;
+use requests::{InvalidField, Problem};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -31,7 +32,7 @@ pub(super) struct LookupRequest {
     /// The subscriber's number in international form.
     #[schema(example = "+37129100000")]
     msisdn: String,
-    /// Where the result is sent: an http or https address.
+    /// Where the result is sent: an http or https address. It may be missing only with the query `callback=none`.
     #[schema(
         rename = "callBackUrl",
         format = "uri",
@@ -43,13 +44,15 @@ pub(super) struct LookupRequest {
 /// Look a subscriber up
 ///
 /// Asks the home network of a number, and sends what it says to `callBackUrl`. Each lookup is charged; one that brings
-/// no answer (errors 50 to 52) is refunded.
+/// no answer (errors 50 to 52) is refunded. With `callback=none`, `callBackUrl` may be left out; `GET /hlr/{id}` has the
+/// result.
 #[utoipa::path(
     post,
     path = "/hlr",
     tag = "Numbers",
     request_body = LookupRequest,
     params(
+        ("callback" = Option<String>, Query, description = "`none`: the result is only read, so `callBackUrl` may be missing."),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless, as in `POST /sms`."),
     ),
     responses(
@@ -64,6 +67,7 @@ pub(super) struct LookupRequest {
 pub(super) async fn look_up(
     State(rest): State<Arc<Rest>>,
     caller: Caller<HlrLookup>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
@@ -80,11 +84,7 @@ pub(super) async fn look_up(
             "msisdn",
             "the subscriber's number",
         )?,
-        callback_url: Some(require(
-            fields.take_text("callBackUrl")?,
-            "callBackUrl",
-            "the address for the result",
-        )?),
+        callback_url: read_callback_url(&mut fields, query.as_deref().unwrap_or(""))?,
     };
     let stored = rest
         .engine
@@ -93,6 +93,18 @@ pub(super) async fn look_up(
         .await;
     let receipt = stored.map_err(|error| Problem::from_submit(error, &rest.settings.currency))?;
     Ok(answer(receipt.first))
+}
+
+fn read_callback_url<'a>(
+    fields: &mut Fields<'a>,
+    query: &str,
+) -> Result<Option<Cow<'a, str>>, InvalidField> {
+    let url = fields.take_text("callBackUrl")?;
+    let mut parameters = url::form_urlencoded::parse(query.as_bytes());
+    if url.is_none() && parameters.any(|(name, value)| name == "callback" && value == "none") {
+        return Ok(None);
+    }
+    require(url, "callBackUrl", "the address for the result").map(Some)
 }
 
 fn answer(id: MessageId) -> Response {
@@ -107,7 +119,7 @@ pub(super) struct LookupStatus {
     /// `pending`, or `done` once there is a result.
     #[schema(example = "done")]
     state: &'static str,
-    /// What was sent to `callBackUrl`; null as long as it is pending.
+    /// The result, as it is sent to `callBackUrl`; null as long as it is pending.
     #[schema(value_type = Option<Object>)]
     result: Option<Box<RawValue>>,
 }

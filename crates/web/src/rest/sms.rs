@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::Rest;
 use super::body::JsonBody;
-use super::caller::{Caller, SmsRead, SmsSend};
+use super::caller::{Caller, SmsRead, SmsReadOrSend, SmsSend};
 use super::document::{Failure, SmsRequest};
 use super::json::{Fields, Value, require};
 
@@ -281,13 +281,7 @@ pub(super) struct MessageStatus {
 
 impl From<MessageRecord> for MessageStatus {
     fn from(record: MessageRecord) -> Self {
-        let ended = match record.state {
-            MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => None,
-            MessageState::Cancelled { at } => Some((NOT_DELIVERED, Code::CANCELLED.number(), at)),
-            MessageState::Ended { outcome, at } => {
-                Some((outcome.status(), outcome.code().number(), at))
-            }
-        };
+        let ended = ended(record.state);
         Self {
             id: record.id.to_string(),
             status: ended.map(|(status, _, _)| status),
@@ -303,7 +297,20 @@ impl From<MessageRecord> for MessageStatus {
     }
 }
 
+/// The status, the service error code and the time of a message that has ended.
+pub(super) fn ended(state: MessageState) -> Option<(u8, u16, Timestamp)> {
+    match state {
+        MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => None,
+        MessageState::Cancelled { at } => Some((NOT_DELIVERED, Code::CANCELLED.number(), at)),
+        MessageState::Ended { outcome, at } => {
+            Some((outcome.status(), outcome.code().number(), at))
+        }
+    }
+}
+
 /// Ask what became of a message
+///
+/// `sms:send` is enough, so that a program that may send can follow its messages.
 #[utoipa::path(
     get,
     path = "/sms/status/{id}",
@@ -312,13 +319,13 @@ impl From<MessageRecord> for MessageStatus {
     responses(
         (status = 200, description = "Where the message stands.", body = MessageStatus),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token lacks `sms:read`.", body = Failure),
+        (status = 403, description = "The token has neither `sms:read` nor `sms:send`.", body = Failure),
         (status = 404, description = "This account has no such message.", body = Failure),
     ),
 )]
 pub(super) async fn status(
     State(rest): State<Arc<Rest>>,
-    caller: Caller<SmsRead>,
+    caller: Caller<SmsReadOrSend>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let id = read_path(path)?;
@@ -398,6 +405,6 @@ fn unknown_message(id: &str) -> Problem {
     Problem::not_found(format!("There is no message {}.", Quoted(id)))
 }
 
-fn utc(time: Timestamp) -> String {
+pub(super) fn utc(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use domain::Money;
+use domain::billing::SpendingRules;
 use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -34,6 +36,57 @@ pub(super) struct Token {
     /// What the account may still spend, as a decimal.
     #[schema(example = "100.00")]
     balance: String,
+    /// The account's limits; only if the request asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<AccountLimits>,
+}
+
+/// What an account may do.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AccountLimits {
+    /// How far the balance may go below zero, as a decimal.
+    #[serde(rename = "creditLimit")]
+    #[schema(example = "0.00")]
+    credit_limit: String,
+    /// The most that may be charged on one UTC day, as a decimal; null without a cap.
+    #[serde(rename = "dailyCap")]
+    #[schema(example = "20.00")]
+    daily_cap: Option<String>,
+    /// What is left of the daily cap until midnight UTC, as a decimal; null without a cap.
+    #[serde(rename = "leftToday")]
+    #[schema(example = "19.955")]
+    left_today: Option<String>,
+    /// The most messages that one recipient may get within an hour; null without a limit.
+    #[serde(rename = "perRecipientHour")]
+    per_recipient_hour: Option<u32>,
+    /// The countries that the account may send to, ISO 3166-1 alpha-2; empty means all.
+    #[schema(example = json!(["LV", "EE"]))]
+    countries: Vec<String>,
+    /// Whether messages must come from an approved sender ID.
+    #[serde(rename = "approvedSendersOnly")]
+    approved_senders_only: bool,
+    /// The rate limit; null without one.
+    #[serde(rename = "requestsPerSecond")]
+    requests_per_second: Option<u32>,
+}
+
+impl AccountLimits {
+    fn new(rules: &SpendingRules, left_today: Option<Money>) -> Self {
+        Self {
+            credit_limit: rules.credit_limit.to_string(),
+            daily_cap: rules.daily_cap.map(|cap| cap.to_string()),
+            left_today: left_today.map(|left| left.to_string()),
+            per_recipient_hour: rules.per_recipient_hour,
+            countries: rules
+                .countries
+                .as_slice()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+            approved_senders_only: rules.approved_senders_only,
+            requests_per_second: Some(rules.requests_per_second).filter(|limit| *limit > 0),
+        }
+    }
 }
 
 /// Describe the token of this request
@@ -43,6 +96,9 @@ pub(super) struct Token {
     get,
     path = "/token",
     tag = "Token",
+    params(
+        ("limits" = Option<String>, Query, description = "If present, the answer has `limits`; its value does not matter."),
+    ),
     responses(
         (status = 200, description = "What this token may do.", body = Token),
         (status = 401, description = "No valid token.", body = Failure),
@@ -52,6 +108,7 @@ pub(super) struct Token {
 pub(super) async fn describe(
     State(rest): State<Arc<Rest>>,
     caller: Caller<AnyToken>,
+    RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let access = &caller.access;
     // The balance changes with each message, so it is read from the store; the rest comes from the cached token.
@@ -61,6 +118,13 @@ pub(super) async fn describe(
         .find_by_id(access.account)
         .await?
         .ok_or_else(Problem::internal)?;
+    let mut parameters = url::form_urlencoded::parse(query.as_deref().unwrap_or("").as_bytes());
+    let limits = if parameters.any(|(name, _)| name == "limits") {
+        let left = rest.engine.accounts.left_today(account.id).await?;
+        Some(AccountLimits::new(&account.rules, left))
+    } else {
+        None
+    };
     let token = Token {
         account: access.account_name.clone(),
         name: access.name.clone(),
@@ -78,6 +142,7 @@ pub(super) async fn describe(
         expires: access.expires.map(|time| time.to_string()),
         currency: rest.settings.currency.clone(),
         balance: account.balance.to_string(),
+        limits,
     };
     Ok(axum::Json(token).into_response())
 }

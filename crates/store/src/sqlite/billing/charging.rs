@@ -81,11 +81,7 @@ impl<'db> BatchCharges<'db> {
         if let Some(index) = known {
             return Ok(index);
         }
-        let found = self
-            .db
-            .prepare_cached(FIND_FUNDS)?
-            .query_row([account_id], funds);
-        let funds = found.optional()?.unwrap_or_default();
+        let funds = find_funds(self.db, account_id)?.unwrap_or_default();
         self.accounts.push(AccountCharge {
             account_id,
             funds,
@@ -146,6 +142,11 @@ fn remember(db: &Connection, submission: &Submission) -> Result<()> {
         ])?;
     }
     Ok(())
+}
+
+pub(super) fn find_funds(db: &Connection, account_id: i64) -> Result<Option<AccountFunds>> {
+    let mut statement = db.prepare_cached(FIND_FUNDS)?;
+    statement.query_row([account_id], funds).optional()
 }
 
 fn funds(row: &Row<'_>) -> Result<AccountFunds> {

@@ -186,6 +186,8 @@ fn arguments(tool: &str) -> Value {
         "confirm_msisdn_sender" => json!({ "senderId": 1, "code": "12345" }),
         "lookup_hlr" => json!({ "msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/" }),
         "get_operator" => json!({ "operatorId": 1 }),
+        "get_message" | "get_lookup" | "cancel_message" => json!({ "id": 1 }),
+        "get_account" | "list_senders" => json!({}),
         "correct_phone_number" => json!({ "Number": "29111111", "CountryIso": "LV" }),
         _ => json!({ "country": "LV" }),
     }
@@ -208,7 +210,7 @@ fn a_token_allows_exactly_the_tools_of_its_permissions() {
             let before = service.stored();
             let response = service.call_tool(&token, tool, &arguments(tool));
             let context = format!("{tool} with {granted}: {}", response.text());
-            if scope == granted {
+            if scope == granted || scope.is_empty() {
                 assert_eq!(response.status, 200, "{context}");
                 continue;
             }

@@ -68,6 +68,9 @@ pub(super) fn run(mut command: Command, instructions: &Value) -> Value {
 /// Calls of every tool, and whether they succeed.
 fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)> {
     let sms = |to: &str| json!({ "to": to, "from": "Acme", "message": "Hi", "testMode": "1" });
+    // Values from the results of earlier calls, which the clients insert.
+    let sent = json!({ "result": 0, "path": ["messageIds", 0] });
+    let lookup = json!({ "result": 7, "path": ["lookupId"] });
     let name = format!("Acme {number}");
     let number = format!("+3712000004{number}");
     vec![
@@ -108,8 +111,24 @@ fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)>
             json!({ "numbers": [{ "Number": "x" }] }),
             true,
         ),
+        (
+            "get_message",
+            json!({ "id": sent, "waitSeconds": WAIT_S }),
+            true,
+        ),
+        (
+            "get_lookup",
+            json!({ "id": lookup, "waitSeconds": WAIT_S }),
+            true,
+        ),
+        ("cancel_message", json!({ "id": sent }), false),
+        ("get_account", json!({}), true),
+        ("list_senders", json!({ "limit": 1 }), true),
     ]
 }
+
+/// Longer than the simulated network takes, shorter than the clients wait for an answer.
+const WAIT_S: u64 = 25;
 
 /// Lets a client call every tool. The SDKs check each result against the schema of its tool.
 fn check_client(
@@ -145,7 +164,13 @@ fn check_client(
             json!(!succeeds),
             "{tool} {arguments}: {result}"
         );
-        assert!(result["structuredContent"].is_object(), "{tool}: {result}");
+        let content = &result["structuredContent"];
+        assert!(content.is_object(), "{tool}: {result}");
+        match *tool {
+            "get_message" => assert_eq!(content["state"], "delivered", "{result}"),
+            "get_lookup" => assert_eq!(content["result"]["error"], 0, "{result}"),
+            _ => {}
+        }
     }
 }
 

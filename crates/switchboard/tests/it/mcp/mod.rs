@@ -5,6 +5,7 @@ mod clients;
 mod connecting;
 mod hosts;
 mod protocol;
+mod results;
 mod secrecy;
 mod separate_process;
 mod spending;
@@ -17,8 +18,8 @@ use testkit::http::Response;
 
 use crate::rest::service::Service;
 
-/// The tools and the scope of each, as the contract lists them.
-pub(super) const TOOLS: [(&str, &str); 10] = [
+/// The tools and the scope of each: first as the contract lists them, then ours. One tool needs none.
+pub(super) const TOOLS: [(&str, &str); 15] = [
     ("send_sms", "sms:send"),
     ("get_sms_rates", "sms:rates"),
     ("register_sender_id", "sender:write"),
@@ -29,6 +30,11 @@ pub(super) const TOOLS: [(&str, &str); 10] = [
     ("get_mcc_mnc_list", "numbers:read"),
     ("get_mobile_prefixes", "numbers:read"),
     ("correct_phone_number", "numbers:read"),
+    ("get_message", "sms:send"),
+    ("get_lookup", "hlr:lookup"),
+    ("cancel_message", "sms:send"),
+    ("get_account", ""),
+    ("list_senders", "sender:write"),
 ];
 
 /// The two eras of the protocol.

@@ -4,7 +4,7 @@ use serde_json::json;
 use testkit::{Backend, Server, ServerBuilder};
 
 use super::{Client, envelope, failure, start, tool_output};
-use crate::rest::service::{Service, binary};
+use crate::rest::service::{Service, binary, wait_for};
 
 /// A process with only the MCP server, on the same database.
 fn mcp_only(service: &Service) -> ServerBuilder {
@@ -43,6 +43,11 @@ fn tools_reach_the_api_of_another_process() {
     let id = sent["messageIds"][0].as_str().expect("an ID");
     assert_eq!(rest.get(&format!("/sms/status/{id}")).status, 200);
     assert_eq!(sent["parts"], 1);
+    wait_for("the message is delivered", || {
+        let arguments = json!({ "id": id, "waitSeconds": 10 });
+        let message = tool_output(&mcp.call_tool(token, "get_message", &arguments));
+        (message["state"] == "delivered").then_some(())
+    });
     let rates = tool_output(&mcp.call_tool(token, "get_sms_rates", &json!({})));
     assert_eq!(rates["rates"], rest.get("/rates").json());
     let bad = mcp.call_tool(token, "get_operator", &json!({ "operatorId": "../token" }));

@@ -24,8 +24,12 @@ fn every_tool_describes_its_scope_and_cost() {
     assert_eq!(names, TOOLS.map(|(name, _)| name));
     for (tool, (name, scope)) in tools.iter().zip(TOOLS) {
         let description = tool["description"].as_str().expect("a description");
+        let needs = match scope {
+            "" => "Needs no scope.".to_owned(),
+            scope => format!("Needs the scope {scope}."),
+        };
         assert!(
-            description.contains(&format!("scope {scope}.")) && description.contains("Example"),
+            description.contains(&needs) && description.contains("Example"),
             "{name}: {description}"
         );
         let billable = ["send_sms", "lookup_hlr"].contains(&name);
@@ -44,8 +48,10 @@ fn every_tool_describes_its_scope_and_cost() {
         ] {
             assert!(hints[hint].is_boolean(), "{name}: {hint}");
         }
-        assert_eq!(hints["destructiveHint"], json!(billable), "{name}");
-        let reads = scope == "numbers:read" || scope == "sms:rates";
+        let destructive = billable || name == "cancel_message";
+        assert_eq!(hints["destructiveHint"], json!(destructive), "{name}");
+        let reads = ["numbers:read", "sms:rates", ""].contains(&scope)
+            || ["get_message", "get_lookup", "list_senders"].contains(&name);
         assert_eq!(hints["readOnlyHint"], json!(reads), "{name}");
         for schema in ["inputSchema", "outputSchema"] {
             assert_eq!(tool[schema]["type"], "object", "{name}: {schema}");
@@ -287,12 +293,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "INVALID_INPUT",
         "'senderId'",
     ),
-    (
-        "lookup_hlr",
-        r#"{"msisdn":"+37129100000"}"#,
-        "INVALID_INPUT",
-        "'callBackUrl'",
-    ),
+    ("lookup_hlr", "{}", "INVALID_INPUT", "'msisdn'"),
     (
         "lookup_hlr",
         r#"{"msisdn":"+37129100000","callBackUrl":"http://10.0.0.1/"}"#,

@@ -8,6 +8,7 @@ mod roles;
 mod rolling;
 mod rules;
 mod takeover;
+mod waiting;
 
 use serde_json::{Value, json};
 use testkit::http::{self, Response};

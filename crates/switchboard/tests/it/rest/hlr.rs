@@ -69,6 +69,34 @@ fn a_lookup_is_answered_and_reported(backend: Backend) {
     assert!(service.server.cli(&["account", "check"]).status.success());
 }
 
+fn a_lookup_without_a_callback_is_only_read(backend: Backend) {
+    let service = Service::start(backend);
+    let post = |path: &str, body: &Value| {
+        service.call_as(&service.token, "POST", path, body.to_string().as_bytes())
+    };
+    let body = json!({"msisdn": "+37129100000"});
+    let response = post("/hlr?callback=none", &body);
+    assert_eq!(response.status, 200, "{}", response.text());
+    let id = response.json()[0].as_u64().expect("a number");
+    assert_eq!(result(&service, id)["error"], 0);
+    for path in ["/hlr", "/hlr?callback=", "/hlr?callback=no", "/hlr?none"] {
+        let response = post(path, &body);
+        assert_eq!(response.status, 400, "{path}");
+        assert!(
+            message(&response).contains("'callBackUrl'"),
+            "{}",
+            response.text()
+        );
+    }
+    // An address that is given is used all the same.
+    let bad = json!({"msisdn": "+37129100000", "callBackUrl": "http://10.0.0.1/"});
+    assert_eq!(post("/hlr?callback=none", &bad).status, 400);
+    let receiver = Receiver::start();
+    let good = json!({"msisdn": "+37129100000", "callBackUrl": receiver.url("/hlr")});
+    assert_eq!(post("/hlr?callback=none", &good).status, 200);
+    assert!(receiver.wait_for(1, TEST_TIMEOUT));
+}
+
 #[test]
 fn invalid_lookups_are_refused() {
     let service = Service::start(Backend::Sqlite);
@@ -119,4 +147,7 @@ fn invalid_lookups_are_refused() {
     assert_eq!(service.balance(), "99.995");
 }
 
-super::on_both_backends!(a_lookup_is_answered_and_reported);
+super::on_both_backends!(
+    a_lookup_is_answered_and_reported,
+    a_lookup_without_a_callback_is_only_read,
+);

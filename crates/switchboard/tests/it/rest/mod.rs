@@ -39,6 +39,7 @@ mod hlr;
 mod idempotency;
 mod isolation;
 mod landing;
+mod listing;
 mod money;
 mod mutations;
 mod never_reading;

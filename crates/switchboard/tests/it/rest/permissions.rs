@@ -23,8 +23,9 @@ const PERMISSIONS: [&str; 7] = [
 const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("POST", "/sms", &["sms:send"], 200),
     ("GET", "/sms", &["sms:read"], 200),
-    ("GET", "/sms/status/{id}", &["sms:read"], 200),
+    ("GET", "/sms/status/{id}", &["sms:read", "sms:send"], 200),
     ("DELETE", "/sms/{id}", &["sms:send"], 200),
+    ("GET", "/messages", &["sms:read"], 200),
     ("POST", "/sms/cost", &["sms:read", "sms:send"], 200),
     ("POST", "/senderId", &["sender:write"], 200),
     ("GET", "/senderId", &["sender:write"], 200),
@@ -177,6 +178,42 @@ fn a_token_describes_itself() {
         "expires": null, "currency": "EUR", "balance": "100.00",
     });
     assert_eq!(described, expected);
+}
+
+#[test]
+fn a_token_tells_the_limits_of_its_account_when_asked() {
+    let service = Service::start(Backend::Sqlite);
+    let limits = |service: &Service| service.get("/token?limits").json()["limits"].clone();
+    let unlimited = json!({
+        "creditLimit": "0.00", "dailyCap": null, "leftToday": null, "perRecipientHour": null, "countries": [],
+        "approvedSendersOnly": false, "requestsPerSecond": null,
+    });
+    assert_eq!(limits(&service), unlimited);
+    let set = [
+        "account",
+        "set",
+        "main",
+        "credit_limit=5",
+        "daily_cap=10",
+        "per_recipient_hour=3",
+        "countries=LV,EE",
+        "requests_per_second=1000",
+    ];
+    assert!(service.server.cli(&set).status.success());
+    let before = service.balance();
+    service.accept(&sms());
+    let spent: Vec<domain::Money> = [before, service.balance()]
+        .iter()
+        .map(|balance| balance.parse().expect("an amount"))
+        .collect();
+    let cap: domain::Money = "10".parse().expect("an amount");
+    let expected = json!({
+        "creditLimit": "5.00", "dailyCap": "10.00", "leftToday": cap.minus(spent[0].minus(spent[1])).to_string(),
+        "perRecipientHour": 3, "countries": ["EE", "LV"], "approvedSendersOnly": false, "requestsPerSecond": 1000,
+    });
+    assert_eq!(limits(&service), expected);
+    assert!(spent[1] < spent[0], "the message was charged");
+    assert_eq!(service.get("/token").json().get("limits"), None);
 }
 
 #[test]

@@ -1,13 +1,15 @@
-//! Tools for messages, lookups and prices.
+//! Tools for messages and prices.
 
 mod preview;
 
 use domain::Permission;
+use domain::ports::StateName;
 use http::HeaderName;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Arguments, Hints, KEY, Tool, body_without, key, key_schema, nullable, sometimes,
+    Answer, Arguments, FINAL, Hints, KEY, Tool, WAIT, body_without, in_address, key, key_schema,
+    nullable, sometimes, wait_schema,
 };
 use crate::mcp::api::ApiRequest;
 use crate::mcp::envelope::Envelope;
@@ -19,14 +21,15 @@ pub(super) static SEND_SMS: Tool = Tool {
     title: "Send an SMS",
     description: "Sends a text message to one or several mobile numbers. COSTS MONEY: the account is charged for each part and each recipient, and a message cannot be taken back once it is sent. \
 A text of up to 160 GSM characters (70 when it has any other character, such as an emoji) is one part; a longer one is split by itself into parts of 153 (67). get_sms_rates tells the price of a part. \
-Answers with one message ID for each recipient as soon as the messages are stored; whether they arrive is reported to dlrUrl, when one is given. \
+Answers with one message ID for each recipient as soon as the messages are stored; to see whether one arrives, call get_message with its ID and waitSeconds 30. A dlrUrl, when one is given, gets the report too. \
 With preview true nothing is sent or charged: the answer tells the parts and what they would cost. \
 With testMode \"1\" or \"2\" nothing leaves the service and nothing is charged. \
 Give an idempotencyKey, so that a call that is made again after an error does not send twice.\n\n\
 Example: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\"}\n\
 Example, to know the price first: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\", \"preview\": true}\n\
 Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Hello\", \"testMode\": \"1\"}",
-    scope: Permission::SmsSend,
+    scope: Some(Permission::SmsSend),
+    waits: false,
     hints: Hints::SPENDS,
     input: send_input,
     output: || {
@@ -119,33 +122,88 @@ fn send_input() -> Value {
     })
 }
 
-pub(super) static LOOKUP_HLR: Tool = Tool {
-    name: "lookup_hlr",
-    title: "Look a subscriber up (HLR)",
-    description: "Asks the home network of a mobile number whether it is in use, which operator it belongs to now and whether it was ported. COSTS MONEY: each query is charged, also when the subscriber is unknown. \
-Answers with the ID of the lookup; the result is sent to callBackUrl as JSON a moment later. For what the number's prefix alone tells, get_mobile_prefixes and correct_phone_number are free.\n\n\
-Example: {\"msisdn\": \"+37129100000\", \"callBackUrl\": \"https://example.com/hlr\"}",
-    scope: Permission::HlrLookup,
-    hints: Hints::SPENDS,
+pub(super) static GET_MESSAGE: Tool = Tool {
+    name: "get_message",
+    title: "See whether a message was delivered",
+    description: "Tells what became of a message that send_sms returned the ID of. Free of charge. \
+Use it after send_sms to see whether the message was delivered: with waitSeconds the answer comes as soon as the message has ended, or after that time with its present state. When final is false, call it again; a phone that is switched off may take hours. \
+state is scheduled, queued, sent, delivered, failed, expired or cancelled; when it failed, error is the service's code of the reason. \
+To call off a message that is still scheduled, use cancel_message.\n\n\
+Example: {\"id\": \"10001\", \"waitSeconds\": 30}\n\
+Example, without waiting: {\"id\": \"10001\"}",
+    scope: Some(Permission::SmsSend),
+    waits: true,
+    hints: Hints::READS,
     input: || {
         json!({
             "type": "object",
             "properties": {
-                "msisdn": { "type": "string", "description": "The subscriber's number in international form.", "examples": ["+37129100000"] },
-                "callBackUrl": { "type": "string", "format": "uri", "description": "An http or https address that receives the result.", "examples": ["https://example.com/hlr"] },
-                "idempotencyKey": key_schema(),
+                "id": message_id_schema(),
+                WAIT: wait_schema("How many seconds to wait for the message to end: 0 to 30. 0 or absent: the answer comes at once."),
             },
-            "required": ["msisdn", "callBackUrl"],
-            "examples": [{ "msisdn": "+37129100000", "callBackUrl": "https://example.com/hlr" }],
+            "required": ["id"],
+            "examples": [{ "id": "10001", WAIT: 30 }],
         })
     },
-    output: || json!({ "lookupId": { "type": "integer", "description": "The result names it as id." } }),
-    ask: |arguments| {
-        let body = Value::Object(body_without(arguments, &[KEY]));
-        Ok(ApiRequest::post("/hlr", body).with_key(key(arguments)?))
+    output: || {
+        json!({
+            "id": { "type": "string", "description": "The message." },
+            "state": { "type": "string", "enum": StateName::ALL.map(StateName::name), "description": "Where the message stands." },
+            FINAL: { "type": "boolean", "description": "Whether the message has ended: its state changes no more." },
+            "status": nullable("integer", "1 delivered, 2 not delivered, 16 expired after it was sent; null until the message has ended."),
+            "error": nullable("integer", "The service error code, 0 for none; null until the message has ended."),
+            "dlrDate": nullable("string", "When it ended, UTC, YYYY-MM-DD HH:MM:SS."),
+            "parts": { "type": "integer", "description": "The number of SMS parts." },
+            "mcc": nullable("string", "Mobile country code of the recipient's network, when it is known."),
+            "mnc": nullable("string", "Mobile network code, when it is known."),
+        })
     },
-    read: |_, answer| Some(json!({ "lookupId": answer.list()?.get(0)?.as_u64()? })),
+    ask: |arguments| {
+        let id = in_address(arguments, "id", MESSAGE_ID)?;
+        Ok(ApiRequest::get(format!("/sms/status/{id}")))
+    },
+    read: |_, answer| {
+        let mut message = answer.json().filter(Value::is_object)?;
+        message[FINAL] = json!(!message["status"].is_null());
+        Some(message)
+    },
 };
+
+pub(super) static CANCEL_MESSAGE: Tool = Tool {
+    name: "cancel_message",
+    title: "Cancel a scheduled message",
+    description: "Cancels a message that was sent with scheduled and still waits for its time. Free of charge: the price of the message is refunded. \
+It cannot be undone. A message that is already on its way, or that was cancelled before, is refused with CONFLICT; get_message tells where it stands.\n\n\
+Example: {\"id\": \"10001\"}",
+    scope: Some(Permission::SmsSend),
+    waits: false,
+    hints: Hints::REMOVES,
+    input: || {
+        json!({
+            "type": "object",
+            "properties": { "id": message_id_schema() },
+            "required": ["id"],
+            "examples": [{ "id": "10001" }],
+        })
+    },
+    output: || {
+        json!({
+            "id": { "type": "string", "description": "The message." },
+            "status": { "type": "string", "description": "Always cancelled." },
+        })
+    },
+    ask: |arguments| {
+        let id = in_address(arguments, "id", MESSAGE_ID)?;
+        Ok(ApiRequest::delete(format!("/sms/{id}")))
+    },
+    read: |_, answer| answer.json().filter(Value::is_object),
+};
+
+const MESSAGE_ID: &str = "an ID that send_sms returned";
+
+fn message_id_schema() -> Value {
+    json!({ "type": "string", "pattern": "^[0-9]+$", "description": "One of the messageIds that send_sms returned.", "examples": ["10001"] })
+}
 
 pub(super) static GET_SMS_RATES: Tool = Tool {
     name: "get_sms_rates",
@@ -154,7 +212,8 @@ pub(super) static GET_SMS_RATES: Tool = Tool {
 The whole list has thousands of rows: give a country, an operator, or both. A row whose Operator is \"All\" is the price for every network of the country, \"All other carriers\" for those that have no row of their own.\n\n\
 Example: {\"country\": \"LV\"}\n\
 Example: {\"country\": \"LV\", \"operator\": \"LMT\"}",
-    scope: Permission::SmsRates,
+    scope: Some(Permission::SmsRates),
+    waits: false,
     hints: Hints::READS,
     input: || {
         json!({

@@ -16,7 +16,8 @@ pub(super) static GET_OPERATOR: Tool = Tool {
     title: "Describe a mobile operator",
     description: "Tells the name, country and network codes of a mobile operator. Free of charge. Its ID comes from get_mcc_mnc_list, get_mobile_prefixes or the result of an HLR lookup.\n\n\
 Example: {\"operatorId\": 1635}",
-    scope: Permission::NumbersRead,
+    scope: Some(Permission::NumbersRead),
+    waits: false,
     hints: Hints::READS,
     input: || {
         json!({
@@ -47,7 +48,8 @@ pub(super) static GET_MCC_MNC_LIST: Tool = Tool {
     description: "Lists the mobile networks of a country with their codes and operators, 100 on a page. Free of charge.\n\n\
 Example: {\"country\": \"LV\"}\n\
 Example: {\"country\": \"US\", \"Page\": 2}",
-    scope: Permission::NumbersRead,
+    scope: Some(Permission::NumbersRead),
+    waits: false,
     hints: Hints::READS,
     input: || {
         json!({
@@ -97,7 +99,8 @@ pub(super) static GET_MOBILE_PREFIXES: Tool = Tool {
     title: "List the mobile prefixes of a country",
     description: "Lists the number ranges of a country's mobile operators. Free of charge. The longest prefix that a number begins with tells the operator that it was first given to; it may have been ported since, which only lookup_hlr can tell.\n\n\
 Example: {\"country\": \"LV\"}",
-    scope: Permission::NumbersRead,
+    scope: Some(Permission::NumbersRead),
+    waits: false,
     hints: Hints::READS,
     input: || {
         json!({
@@ -135,7 +138,8 @@ pub(super) static CORRECT_PHONE_NUMBER: Tool = Tool {
     description: "Checks phone numbers and brings them into international form (E.164), as send_sms wants them. Free of charge. Give one number as Number and CountryIso, or up to 10000 as numbers. A number that cannot be read has an Error of its own; the others are not affected.\n\n\
 Example: {\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}\n\
 Example: {\"numbers\": [{\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}, {\"Number\": \"+44 7700 900123\"}]}",
-    scope: Permission::NumbersRead,
+    scope: Some(Permission::NumbersRead),
+    waits: false,
     hints: Hints::READS,
     input: || {
         let number = json!({ "type": "string", "description": "The number, as people write it.", "examples": ["29 111 111"] });

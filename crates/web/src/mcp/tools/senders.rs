@@ -1,11 +1,13 @@
 //! Tools for sender IDs.
 
 use domain::Permission;
+use domain::ids::MAX_ID;
 use domain::sender::{SenderKind, SenderState};
 use serde_json::{Value, json};
 
-use super::{Answer, Arguments, Hints, Tool, body_without, in_address};
+use super::{Answer, Arguments, Hints, Tool, body_without, in_address, nullable, whole};
 use crate::mcp::api::ApiRequest;
+use crate::mcp::envelope::Envelope;
 
 pub(super) static REGISTER_SENDER_ID: Tool = Tool {
     name: "register_sender_id",
@@ -13,7 +15,8 @@ pub(super) static REGISTER_SENDER_ID: Tool = Tool {
     description: "Registers an alphanumeric name, such as a company's, for messages to come from. Free of charge. \
 A person reviews it, so say what entitles the account to the name; until then its status is pending. Changes of the status are told to notificationUrl, when one is given.\n\n\
 Example: {\"name\": \"Acme\", \"category\": \"Company\", \"categoryDescription\": \"The name of our company, Acme Ltd.\"}",
-    scope: Permission::SenderWrite,
+    scope: Some(Permission::SenderWrite),
+    waits: false,
     hints: Hints::ADDS,
     input: || {
         json!({
@@ -43,7 +46,8 @@ pub(super) static REGISTER_MSISDN_SENDER: Tool = Tool {
     description: "Registers a mobile number of the user's own for messages to come from. Free of charge. \
 The service sends a PIN of 5 digits to that number by SMS; ask the user for it and give it to confirm_msisdn_sender. For a number that still waits for its PIN, calling this again sends a new one, once a minute at most.\n\n\
 Example: {\"name\": \"+37120000001\"}",
-    scope: Permission::SenderWrite,
+    scope: Some(Permission::SenderWrite),
+    waits: false,
     hints: Hints {
         open_world: true,
         ..Hints::ADDS
@@ -73,7 +77,8 @@ pub(super) static CONFIRM_MSISDN_SENDER: Tool = Tool {
     description: "Confirms a number by the PIN that register_msisdn_sender had sent to it. Free of charge. \
 The user reads the PIN on the handset; never guess it: after five wrong ones it is void.\n\n\
 Example: {\"senderId\": 123, \"code\": \"12345\"}",
-    scope: Permission::SenderWrite,
+    scope: Some(Permission::SenderWrite),
+    waits: false,
     hints: Hints::ADDS,
     input: || {
         json!({
@@ -112,6 +117,100 @@ Example: {\"senderId\": 123, \"code\": \"12345\"}",
         }))
     },
 };
+
+pub(super) static LIST_SENDERS: Tool = Tool {
+    name: "list_senders",
+    title: "List the account's senders",
+    description: "Lists the names and numbers that the account has registered for messages to come from, with the status of each. Free of charge. \
+Use it to choose the from of send_sms, or to see whether a registration was approved. Only those whose status is approved may be used where the account is limited to approved senders. Ascending by ID; when nextCursor is not null, call it again with that cursor.\n\n\
+Example: {}\n\
+Example, the next page: {\"cursor\": \"100\"}",
+    scope: Some(Permission::SenderWrite),
+    waits: false,
+    hints: Hints::READS,
+    input: || {
+        json!({
+            "type": "object",
+            "properties": {
+                LIMIT: { "type": "integer", "minimum": 1, "maximum": MAX_SENDERS, "description": "At most so many: 1 to 500; 100 when absent." },
+                CURSOR: { "type": "string", "pattern": "^[0-9]+$", "description": "The nextCursor of the page before." },
+            },
+            "examples": [{}],
+        })
+    },
+    output: || {
+        json!({
+            "senders": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": { "type": "integer" },
+                        "name": { "type": "string", "description": "The name, or the number with a leading plus sign." },
+                        "type": { "type": "string", "enum": [SenderKind::AlphaNumeric.name(), SenderKind::Msisdn.name()] },
+                        "status": { "type": "string", "description": "pending (under review), awaiting_confirmation (a PIN was sent), approved, rejected or revoked." },
+                        "reason": nullable("string", "Why, in the reviewer's words."),
+                        "category": nullable("string", "What a name stands for."),
+                        "categoryDescription": nullable("string", "What the reviewer was told."),
+                        "notificationUrl": nullable("string", "Where changes of the status are told."),
+                        "created": { "type": "string", "description": "When it was registered, RFC 3339." },
+                    },
+                },
+            },
+            "nextCursor": nullable("string", "The cursor of the next page; null on the last one."),
+        })
+    },
+    ask: |arguments| {
+        let Page { limit, offset } = Page::read(arguments)?;
+        // One more than asked for shows whether there is a next page.
+        let path = format!("/senderId?limit={}&offset={offset}", limit + 1);
+        Ok(ApiRequest::get(path))
+    },
+    read: |arguments, answer| {
+        let Page { limit, offset } = Page::read(arguments).ok()?;
+        let Value::Array(mut senders) = answer.list()? else {
+            return None;
+        };
+        let has_more = senders.len() as u64 > limit;
+        senders.truncate(usize::try_from(limit).ok()?);
+        let next = has_more.then(|| (offset + limit).to_string());
+        Some(json!({ "senders": senders, "nextCursor": next }))
+    },
+};
+
+const LIMIT: &str = "limit";
+const CURSOR: &str = "cursor";
+const MAX_SENDERS: u64 = 500;
+const DEFAULT_SENDERS: u64 = 100;
+
+/// A page of the senders.
+struct Page {
+    limit: u64,
+    offset: u64,
+}
+
+impl Page {
+    fn read(arguments: &Arguments) -> Result<Self, Envelope> {
+        let limit = whole(
+            arguments,
+            LIMIT,
+            1,
+            MAX_SENDERS,
+            "a whole number from 1 to 500",
+        )?;
+        let cursor = whole(
+            arguments,
+            CURSOR,
+            0,
+            MAX_ID,
+            "the nextCursor of the page before",
+        )?;
+        Ok(Self {
+            limit: limit.unwrap_or(DEFAULT_SENDERS),
+            offset: cursor.unwrap_or(0),
+        })
+    }
+}
 
 fn notification_schema() -> Value {
     json!({ "type": "string", "format": "uri", "description": "An http or https address that is told when the status changes." })
