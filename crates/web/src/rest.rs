@@ -7,6 +7,7 @@ mod correction;
 mod cost;
 mod document;
 mod hlr;
+mod inbox;
 mod json;
 mod messages;
 mod rates;
@@ -87,6 +88,8 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
     OpenApiRouter::with_openapi(document::frame())
         .routes(routes!(sms::send, sms::list))
         .routes(routes!(cost::estimate))
+        .routes(routes!(inbox::list))
+        .routes(routes!(inbox::find))
         .routes(routes!(sms::status))
         .routes(routes!(sms::cancel))
         .routes(routes!(messages::list))

@@ -1,6 +1,7 @@
 //! The tools: descriptions, schemas, the request to REST and the result of each.
 
 mod account;
+mod inbox;
 mod lookups;
 mod messages;
 mod numbers;
@@ -77,7 +78,7 @@ impl Hints {
 }
 
 /// Every tool, in the order in which clients show them: first those of the contract.
-pub(super) static ALL: [&Tool; 15] = [
+pub(super) static ALL: [&Tool; 16] = [
     &messages::SEND_SMS,
     &messages::GET_SMS_RATES,
     &senders::REGISTER_SENDER_ID,
@@ -93,6 +94,7 @@ pub(super) static ALL: [&Tool; 15] = [
     &messages::CANCEL_MESSAGE,
     &account::GET_ACCOUNT,
     &senders::LIST_SENDERS,
+    &inbox::LIST_INBOX,
 ];
 
 impl Tool {

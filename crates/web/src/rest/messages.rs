@@ -20,7 +20,7 @@ use super::document::Failure;
 use super::sms::{ended, in_range, utc};
 
 /// The length of a list if the caller gives no limit.
-const DEFAULT_LIST: u32 = 100;
+pub(super) const DEFAULT_LIST: u32 = 100;
 const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
 
 /// A message in the list.
@@ -113,12 +113,17 @@ pub(super) async fn list(
     let (filter, cursor) = read_query(caller.access.account, query.as_deref().unwrap_or(""))?;
     let page = rest.engine.history.list_messages(&filter, cursor).await?;
     let rows: Vec<ListedMessage> = page.rows.into_iter().map(ListedMessage::from).collect();
+    Ok(page_response(rows, page.next))
+}
+
+/// A page, with the cursor of the next one in a header.
+pub(super) fn page_response(rows: impl Serialize, next: Option<MessageId>) -> Response {
     let mut response = axum::Json(rows).into_response();
-    if let Some(next) = page.next {
+    if let Some(next) = next {
         let next = HeaderValue::from(next.get());
         response.headers_mut().insert(NEXT_CURSOR, next);
     }
-    Ok(response)
+    response
 }
 
 fn read_query(
@@ -153,19 +158,31 @@ fn read_query(
             }
             "since" => filter.since = Some(read_time("since", value)?),
             "until" => filter.until = Some(read_time("until", value)?),
-            "limit" => {
-                let limit = in_range("limit", value, 1, u64::from(MAX_LIST_SIZE))?;
-                cursor.limit = u32::try_from(limit).unwrap_or(MAX_LIST_SIZE);
-            }
-            "cursor" => {
-                let rule = "give the header X-Next-Cursor of the page before";
-                let before = value.parse().map_err(|_| invalid("cursor", value, rule))?;
-                cursor.before = Some(before);
-            }
-            _ => {}
+            _ => read_cursor(&mut cursor, &key, value)?,
         }
     }
     Ok((filter, cursor))
+}
+
+/// Reads the parameters that lists have in common; others are ignored.
+pub(super) fn read_cursor(
+    cursor: &mut Cursor<MessageId>,
+    key: &str,
+    value: &str,
+) -> Result<(), Problem> {
+    match key {
+        "limit" => {
+            let limit = in_range("limit", value, 1, u64::from(MAX_LIST_SIZE))?;
+            cursor.limit = u32::try_from(limit).unwrap_or(MAX_LIST_SIZE);
+        }
+        "cursor" => {
+            let rule = "give the header X-Next-Cursor of the page before";
+            let before = value.parse().map_err(|_| invalid("cursor", value, rule))?;
+            cursor.before = Some(before);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn read_state(value: &str) -> Result<StateName, Problem> {
@@ -177,7 +194,7 @@ fn read_state(value: &str) -> Result<StateName, Problem> {
 }
 
 /// A plus sign that was not escaped arrives as a space.
-fn read_time(name: &str, value: &str) -> Result<Timestamp, Problem> {
+pub(super) fn read_time(name: &str, value: &str) -> Result<Timestamp, Problem> {
     parse_date_time(&value.replace(' ', "+")).map_err(|error| {
         Problem::bad_request(format!(
             "Invalid value for the query parameter '{name}': {error}."
@@ -185,7 +202,7 @@ fn read_time(name: &str, value: &str) -> Result<Timestamp, Problem> {
     })
 }
 
-fn invalid(name: &str, value: &str, rule: &str) -> Problem {
+pub(super) fn invalid(name: &str, value: &str, rule: &str) -> Problem {
     let shown = Quoted(value);
     Problem::bad_request(format!(
         "Invalid value for the query parameter '{name}': {shown}; {rule}."

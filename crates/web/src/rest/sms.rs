@@ -392,16 +392,16 @@ pub(super) async fn cancel(
     }
 }
 
-fn read_path(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
+pub(super) fn read_path(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
     path.map(|Path(id)| id)
         .map_err(|_| Problem::not_found("There is no such message; an ID is made of digits."))
 }
 
-fn read_id(text: &str) -> Result<MessageId, Problem> {
+pub(super) fn read_id(text: &str) -> Result<MessageId, Problem> {
     text.parse().map_err(|_| unknown_message(text))
 }
 
-fn unknown_message(id: &str) -> Problem {
+pub(super) fn unknown_message(id: &str) -> Problem {
     Problem::not_found(format!("There is no message {}.", Quoted(id)))
 }
 
