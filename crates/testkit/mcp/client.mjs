@@ -40,5 +40,5 @@ async function run() {
 }
 
 const written = await run().catch((error) => ({ error: String(error) }));
-console.log(JSON.stringify(written));
-process.exit(0);
+// A pipe takes a long text in pieces.
+process.stdout.write(JSON.stringify(written), () => process.exit(0));

@@ -162,6 +162,11 @@ fn result_schema(properties: Value) -> Map<String, Value> {
         },
         "required": ["code", "message", "retryable"],
     });
+    // The error code of a message has the same name.
+    let error = match properties.remove("error") {
+        Some(own) => json!({ "anyOf": [own, error] }),
+        None => error,
+    };
     properties.insert("error".to_owned(), error);
     object(json!({ "type": "object", "properties": properties, "anyOf": either }))
 }

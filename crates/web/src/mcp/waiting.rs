@@ -67,8 +67,7 @@ impl Wait {
         self.pause = (self.pause * 2).min(MAX_PAUSE);
         tokio::select! {
             () = sleep(pause) => true,
-            // An error means that nobody can tell any more that the service stops.
-            stopped = self.stop.wait_for(|stop| *stop) => stopped.is_err(),
+            _ = self.stop.wait_for(|stop| *stop) => false,
         }
     }
 }
