@@ -12,6 +12,7 @@ mod notifications;
 mod numbers;
 pub(crate) mod oauth_refused;
 mod operator;
+mod opt_outs;
 mod overview;
 mod password;
 mod people;
@@ -62,6 +63,7 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(operator::routes())
         .merge(connect::routes())
         .merge(senders::routes())
+        .merge(opt_outs::routes())
         .merge(numbers::routes())
         .merge(rates::routes())
         .merge(lookups::routes())

@@ -55,6 +55,8 @@ pub struct QueuedMessage {
     pub udh: Option<Udh>,
     pub priority: Priority,
     pub test_mode: Option<TestMode>,
+    /// Whether it is a message of the service itself. Opt-outs do not stop it.
+    pub notice: bool,
     /// It is not sent after this time.
     pub expires_at: Timestamp,
     pub claim: Claim,
@@ -84,6 +86,7 @@ impl QueuedMessage {
             udh: submission.udh.clone(),
             priority: submission.priority,
             test_mode: submission.test_mode,
+            notice: submission.notice,
             expires_at: submission.expires_at,
             claim: Claim {
                 due_at: submission.due_at(),

@@ -9,6 +9,7 @@
 pub mod access;
 pub mod alert;
 pub mod billing;
+pub mod block;
 pub mod callback_url;
 pub mod clock;
 pub mod code_cap;
@@ -22,6 +23,7 @@ pub mod money;
 pub mod note;
 pub mod number;
 pub mod oauth;
+pub mod opt_out;
 pub mod person;
 pub mod ports;
 pub mod quoted;

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::ids::{AccountId, MessageId, NodeId, PoolId};
 use crate::message::channel::Channel;
+use crate::message::code::Code;
 use crate::message::code_text::SHOWN;
 use crate::message::interactive::Interactive;
 use crate::message::outcome::Outcome;
@@ -128,6 +129,8 @@ pub struct Recipient {
     pub network: Option<Network>,
     /// The price of the message, all parts together.
     pub price: Money,
+    /// Why it is not sent: it ends with this code in the transaction that stores it. Its price must be zero.
+    pub refused: Option<Code>,
 }
 
 /// A checked request, ready to be stored: every recipient gets the same message, all or none.
@@ -144,6 +147,8 @@ pub struct Submission {
     /// Whether the text carries a confirmation code: it is then stored encrypted, and nobody can read it back
     /// ([`crate::message::code_text`]).
     pub carries_code: bool,
+    /// Whether it is a message of the service itself, such as a PIN. Opt-outs do not stop it.
+    pub notice: bool,
     /// The button and the image of a Viber message.
     pub interactive: Option<Interactive>,
     /// Coding and number of parts.
@@ -203,6 +208,12 @@ impl Submission {
     pub fn cost(&self) -> Money {
         let prices = self.recipients.iter().map(|recipient| recipient.price);
         prices.fold(Money::ZERO, Money::plus)
+    }
+
+    /// Whether some recipients are refused.
+    pub fn has_refused(&self) -> bool {
+        let mut recipients = self.recipients.iter();
+        recipients.any(|recipient| recipient.refused.is_some())
     }
 
     /// The same messages with other IDs: `first` and the following ones.

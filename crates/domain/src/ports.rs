@@ -22,6 +22,7 @@ mod messages;
 mod monitoring;
 mod oauth;
 mod operations;
+mod opt_outs;
 mod outside;
 mod people;
 mod privacy;
@@ -73,6 +74,7 @@ pub use operations::{
     Counted, DatabaseFacts, NodeFacts, NodeStatus, OperationsStore, Overdue, Queue, QueueDepth,
     Receiver, Unmatched,
 };
+pub use opt_outs::{ListVersions, OptOutChange, OptOutStore};
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
     ForbiddenUrl, HandsetSink, HandsetText, Health, HomeNetwork, ImageGuard, Machine, MachineState,
@@ -168,6 +170,7 @@ pub trait Store:
     + OperationsStore
     + MonitoringStore
     + AlertStore
+    + OptOutStore
 {
 }
 
@@ -187,5 +190,6 @@ impl<T> Store for T where
         + OperationsStore
         + MonitoringStore
         + AlertStore
+        + OptOutStore
 {
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use domain::ids::AuditId;
 use domain::person::SignedIn;
 use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Cursor, Page, StoreError};
-use domain::{AccountId, Clock};
+use domain::{Access, AccountId, Clock};
 
 pub use action::{Action, REFUSED};
 
@@ -51,6 +51,14 @@ impl Actor {
         Self {
             who: "link of the first start".to_owned(),
             address: Some(address),
+        }
+    }
+
+    /// A program that uses a token.
+    pub fn token(access: &Access) -> Self {
+        Self {
+            who: format!("token {}", access.name),
+            address: None,
         }
     }
 

@@ -8,6 +8,7 @@
 //! | [`catalogue`] | imported reference data and price lists |
 //! | [`reading`] | lists and details: messages, traffic figures, the state of the service |
 //! | [`cluster`] | one process as a node among others: heartbeat, clock, message IDs, held rows |
+//! | [`refusals`] | messages that are not sent: opt-outs and the operators' block list |
 //! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
 //! | `monitoring` | metrics for operators |
 //! | [`subject`] | what is stored about one number: exporting and erasing it |
@@ -32,6 +33,7 @@ pub mod callbacks;
 pub mod catalogue;
 pub mod clock;
 pub mod cluster;
+mod csv_cells;
 mod entropy;
 pub mod identity;
 pub mod inbound;
@@ -39,6 +41,7 @@ mod invalid;
 mod maintenance;
 mod monitoring;
 pub mod reading;
+pub mod refusals;
 pub mod senders;
 pub mod sending;
 pub mod subject;
@@ -58,6 +61,7 @@ use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use identity::hasher::Hasher;
+use refusals::follow::ListFollower;
 use sending::submit::Approvals;
 use worker::Worker;
 
@@ -81,6 +85,8 @@ pub use reading::messages::Messages;
 pub use reading::operations::Operations;
 pub use reading::statement::Statements;
 pub use reading::traffic::Traffic;
+pub use refusals::blocks::Blocks;
+pub use refusals::opt_outs::OptOuts;
 pub use senders::{SenderReview, Senders};
 pub use sending::dispatch::{CarrierHandle, Dispatch};
 pub use sending::receipts::Receipts;
@@ -187,8 +193,13 @@ pub struct Engine {
     pub audit: Audit,
     /// OAuth grants.
     pub grants: Grants,
+    /// The opt-out lists of accounts.
+    pub opt_outs: OptOuts,
+    /// The operators' block list.
+    pub blocks: Blocks,
     /// Carriers and routing rules in force.
     pub routing: Arc<Routing>,
+    follower: Arc<ListFollower>,
     clock: Arc<dyn Clock>,
     node: Arc<Node>,
     worker: Option<Worker>,
@@ -207,6 +218,7 @@ impl Engine {
         let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
         let routing = Routing::new(store.clone(), catalogues.clone());
         let mailer = guards.mailer.clone();
+        let follower = ListFollower::start(store.clone(), routing.refusals().clone()).await?;
         let (node, worker) =
             join(&store, &clock, &routing, outside, mailer.clone(), &settings).await?;
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
@@ -247,7 +259,20 @@ impl Engine {
             alerts: Alerts::new(store.clone(), clock.clone(), alert_urls),
             mailer,
             audit: Audit::new(store.clone(), clock.clone()),
+            opt_outs: OptOuts::new(
+                store.clone(),
+                store.clone(),
+                clock.clone(),
+                Some(follower.clone()),
+            ),
+            blocks: Blocks::new(
+                store.clone(),
+                store.clone(),
+                clock.clone(),
+                Some(follower.clone()),
+            ),
             grants: Grants::new(store, clock.clone(), clients, settings.grants),
+            follower,
             clock,
             routing,
             node,
@@ -331,6 +356,7 @@ impl Engine {
         }
         self.node.leave().await;
         self.catalogues.stop();
+        self.follower.stop();
         self.gate.stop().await;
     }
 }

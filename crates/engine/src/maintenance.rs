@@ -33,6 +33,8 @@ const FOLD_STEP: u32 = 1_000;
 const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
 /// How long it is remembered what carriers delivered, longer than they deliver it again.
 const KEEP_COPIES: SignedDuration = SignedDuration::from_mins(11);
+/// How long removed opt-outs are stored, so that all nodes notice. A node that was away longer reads the whole list.
+const KEEP_REMOVED: SignedDuration = SignedDuration::from_hours(24);
 /// How long a simulated handset shows a confirmation code.
 const KEEP_INBOX_CODES: SignedDuration = SignedDuration::from_hours(1);
 /// The reason for rejecting a number whose PIN was never entered.
@@ -275,6 +277,10 @@ async fn prune(store: &dyn Store, clock: &dyn Clock, keep: Retention) -> Result<
         tokio::task::yield_now().await;
     }
     while store.prune_grants(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    let removed = clock.now() - KEEP_REMOVED;
+    while store.prune_opt_outs(removed, STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
     while store.prune_attempts(clock.now(), STEP).await? >= u64::from(STEP) {

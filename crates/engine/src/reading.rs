@@ -1,6 +1,5 @@
 //! Reading back: messages, their history, traffic figures and the state of the service.
 
-mod csv_cells;
 pub mod export;
 pub mod history;
 pub mod margin;

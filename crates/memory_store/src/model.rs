@@ -173,6 +173,9 @@ impl Model {
             };
             assert!(self.messages.insert(id, row).is_none(), "an ID given twice");
             self.queue.insert(id, entry);
+            if let Some(code) = recipient.refused {
+                self.refuse(id, code, submission.accepted_at);
+            }
         }
         Accepted::Stored
     }

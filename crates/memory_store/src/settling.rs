@@ -220,6 +220,21 @@ impl Model {
         expired.into_iter().filter_map(end).collect()
     }
 
+    /// Ends a message that was just accepted and is refused. No node holds its report.
+    pub(crate) fn refuse(&mut self, id: u64, code: Code, at: Timestamp) {
+        let by = Settler {
+            node: NodeId::new(1).expect("counted from 1"),
+            hold: false,
+            now: at,
+        };
+        let end = End {
+            outcome: Outcome::Failed(code),
+            taken: false,
+            at,
+        };
+        self.end(by, id, end);
+    }
+
     fn end(&mut self, by: Settler, id: u64, end: End) -> Option<Ended> {
         let row = self.row(id);
         if row.ended.is_some() {

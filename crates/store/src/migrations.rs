@@ -111,6 +111,7 @@ migrations! {
     28 "0028_alerts" Compatible,
     29 "0029_trace" Compatible,
     30 "0030_inbound" Compatible,
+    31 "0031_opt_outs" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -31,6 +31,7 @@ pub(crate) mod ledger_totals;
 pub(crate) mod monitoring;
 pub(crate) mod oauth;
 pub(crate) mod operations;
+pub(crate) mod opt_outs;
 mod pages;
 pub(crate) mod people;
 pub(crate) mod privacy;

@@ -16,6 +16,8 @@
 //! | `callback.kind` | 0 delivery report, 1 lookup, 2 sender ID |
 //! | `ledger.kind` | 1 credit, 2 charge, 3 refund |
 //! | `token.kind` | 0 API token, 1 access token, 2 refresh token |
+//! | `opt_out.via` | 0 keyword, 1 API, 2 dashboard, 3 import |
+//! | `block_rule.kind` | 0 number, 1 prefix, 2 sender, 3 word |
 //! | `sender.state` | 1 under review, 2 waits for its PIN, 3 approved, 4 rejected, 5 revoked |
 
 pub(crate) mod alerts;
@@ -37,6 +39,7 @@ pub(crate) mod messages;
 pub(crate) mod monitoring;
 pub(crate) mod oauth;
 pub(crate) mod operations;
+pub(crate) mod opt_outs;
 pub(crate) mod people;
 pub(crate) mod replay;
 pub(crate) mod second_factor;

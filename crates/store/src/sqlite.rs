@@ -54,6 +54,7 @@ mod monitoring;
 mod nodes;
 mod oauth;
 mod operations;
+mod opt_outs;
 mod people;
 mod privacy;
 mod prune;

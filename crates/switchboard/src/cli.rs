@@ -11,6 +11,7 @@ mod key;
 mod node;
 mod number;
 mod numbers;
+mod opt_out;
 mod sender;
 mod smsc;
 mod subject;
@@ -38,6 +39,7 @@ pub(crate) use key::KeyCommand;
 pub(crate) use node::NodeCommand;
 pub(crate) use number::{AddNumberArgs, EntryArgs, NumberCommand};
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
+pub(crate) use opt_out::{BlockCommand, BlockValue, OptOutArgs, OptOutCommand};
 pub(crate) use sender::{Decision, SenderCommand};
 pub(crate) use smsc::{IdFormat, SmscArgs};
 pub(crate) use subject::{SubjectCommand, SubjectNumber};
@@ -85,6 +87,12 @@ pub(crate) enum Command {
     /// Give accounts numbers that handsets can send to
     #[command(subcommand)]
     Number(NumberCommand),
+    /// List, add, remove and import the recipients that accounts must not write to
+    #[command(subcommand)]
+    OptOut(OptOutCommand),
+    /// Block recipients, senders and words for all accounts
+    #[command(subcommand)]
+    Block(BlockCommand),
     /// Import and export price lists
     #[command(subcommand)]
     Rates(RatesCommand),

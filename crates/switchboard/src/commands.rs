@@ -3,6 +3,7 @@
 mod account;
 mod audit;
 mod backup;
+mod block;
 mod callbacks;
 mod carrier;
 mod checked;
@@ -19,6 +20,7 @@ mod migrate;
 mod node;
 mod number;
 mod numbers;
+mod opt_out;
 mod progress;
 mod rates;
 mod reference;
@@ -79,6 +81,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Invite(command) => invite::run(&config, command).await,
             Command::Sender(command) => sender::run(&config, command).await,
             Command::Number(command) => number::run(&config, command).await,
+            Command::OptOut(command) => opt_out::run(&config, command).await,
+            Command::Block(command) => block::run(&config, command).await,
             Command::Rates(command) => rates::run(&config, command).await,
             Command::Reference(command) => reference::run(&config, command).await,
             Command::Numbers(NumbersCommand::Lookup(args)) => numbers::lookup(&config, args).await,

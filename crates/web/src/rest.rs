@@ -10,6 +10,7 @@ mod hlr;
 mod inbox;
 mod json;
 mod messages;
+mod opt_outs;
 mod rates;
 mod reference;
 mod sender;
@@ -93,6 +94,8 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(sms::status))
         .routes(routes!(sms::cancel))
         .routes(routes!(messages::list))
+        .routes(routes!(opt_outs::list, opt_outs::add))
+        .routes(routes!(opt_outs::remove))
         .routes(routes!(sender::register, sender::list))
         .routes(routes!(sender::find))
         .routes(routes!(sender::confirm))

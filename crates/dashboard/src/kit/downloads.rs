@@ -7,8 +7,9 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::AccountId;
+use domain::ports::StoreError;
 use engine::reading::export::MessageExport;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use permits::{Permit, Permits};
@@ -67,6 +68,21 @@ pub(crate) fn stream(
     (
         headers(name, content_type),
         Body::from_stream(first.chain(rows)),
+    )
+        .into_response()
+}
+
+/// A file whose text comes in chunks after a first line. A failure in the middle breaks the connection.
+pub(crate) fn stream_text(
+    name: &str,
+    content_type: &'static str,
+    first: &'static str,
+    chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
+) -> Response {
+    let first = futures_util::stream::iter([Ok(Bytes::from_static(first.as_bytes()))]);
+    (
+        headers(name, content_type),
+        Body::from_stream(first.chain(chunks)),
     )
         .into_response()
 }

@@ -13,13 +13,14 @@ pub(crate) struct Section {
     pub(crate) links: Vec<NavLink>,
 }
 
-const ACCOUNT: [(&str, &str); 11] = [
+const ACCOUNT: [(&str, &str); 12] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
     ("Messages", "/dashboard/messages"),
     ("Scheduled", "/dashboard/scheduled"),
     ("Callbacks", "/dashboard/callbacks"),
     ("Senders", "/dashboard/senders"),
+    ("Opt-outs", "/dashboard/opt-outs"),
     ("Lookups", "/dashboard/lookups"),
     ("Numbers", "/dashboard/numbers"),
     ("Rates", "/dashboard/rates"),
@@ -36,10 +37,11 @@ const SETTINGS: [(&str, &str); 6] = [
     ACCOUNTS,
     ("Changes", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 12] = [
+const OPERATOR: [(&str, &str); 13] = [
     ("Accounts", "/dashboard/operator/accounts"),
     ("People", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
+    ("Block list", "/dashboard/operator/blocks"),
     ("Carriers", "/dashboard/operator/carriers"),
     ("Routes", "/dashboard/operator/routes"),
     ("Prices", "/dashboard/operator/prices"),

@@ -2,6 +2,7 @@
 
 mod account;
 mod accounts;
+mod blocks;
 mod carriers;
 mod hosts;
 mod margin;
@@ -49,6 +50,11 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             get(prices::show).post(prices::import),
         )
         .route("/dashboard/operator/prices.csv", get(prices::export))
+        .route(
+            "/dashboard/operator/blocks",
+            get(blocks::show).post(blocks::add),
+        )
+        .route("/dashboard/operator/blocks/remove", post(blocks::remove))
         .route("/dashboard/operator/carriers", get(carriers::show))
         .route("/dashboard/operator/carriers/live", get(carriers::follow))
         .route("/dashboard/operator/messages/{id}", get(message::show))

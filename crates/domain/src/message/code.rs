@@ -33,6 +33,9 @@ impl Code {
     pub const NO_FINAL_REPORT: Self = Self(14);
     /// No carrier serves the destination, or there is no price for it.
     pub const NO_ROUTE: Self = Self(20);
+    /// The operators' block list stopped the message.
+    pub const BLOCKED: Self = Self(21);
+    pub const OPTED_OUT: Self = Self(27);
     /// The sender cancelled the message.
     pub const CANCELLED: Self = Self(29);
     /// No carrier of the route works at the moment.

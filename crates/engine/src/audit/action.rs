@@ -71,6 +71,16 @@ pub enum Action {
     ReferenceImport,
     /// Callbacks were replayed.
     CallbackReplay,
+    /// A recipient was put on an opt-out list.
+    OptOutAdd,
+    /// A recipient was taken off an opt-out list.
+    OptOutRemove,
+    /// Entries of an opt-out list were imported.
+    OptOutImport,
+    /// A rule was added to the block list.
+    BlockAdd,
+    /// A rule was removed from the block list.
+    BlockRemove,
     /// What is stored about a number was exported.
     SubjectExport,
     /// A number was erased from messages.
@@ -86,7 +96,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 43] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -121,6 +131,11 @@ impl Action {
         Self::PricesImport,
         Self::ReferenceImport,
         Self::CallbackReplay,
+        Self::OptOutAdd,
+        Self::OptOutRemove,
+        Self::OptOutImport,
+        Self::BlockAdd,
+        Self::BlockRemove,
         Self::SubjectExport,
         Self::SubjectErase,
         Self::GrantApprove,
@@ -164,6 +179,11 @@ impl Action {
             Self::PricesImport => "prices.import",
             Self::ReferenceImport => "reference.import",
             Self::CallbackReplay => "callback.replay",
+            Self::OptOutAdd => "opt_out.add",
+            Self::OptOutRemove => "opt_out.remove",
+            Self::OptOutImport => "opt_out.import",
+            Self::BlockAdd => "block.add",
+            Self::BlockRemove => "block.remove",
             Self::SubjectExport => "subject.export",
             Self::SubjectErase => "subject.erase",
             Self::GrantApprove => "grant.approve",

@@ -11,8 +11,8 @@ use domain::{AccountId, Country, MessageId, Network, Outcome, Timestamp};
 use numbering::reference::Reference;
 use serde_json::{Value, json};
 
-use super::csv_cells::push_row;
 use crate::catalogue::Catalogues;
+use crate::csv_cells::push_row;
 
 /// The columns, which are also the keys of JSON lines.
 pub const COLUMNS: [&str; 19] = [

@@ -7,8 +7,8 @@ use domain::message::MessageState;
 use domain::ports::StoreError;
 use domain::{Country, Money, Timestamp};
 
-use super::csv_cells::push_row;
 use super::export::{MessageExport, country};
+use crate::csv_cells::push_row;
 
 /// Messages of one carrier, country and account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

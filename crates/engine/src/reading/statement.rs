@@ -12,8 +12,8 @@ use jiff::tz::TimeZone;
 use numbering::reference::Reference;
 use serde_json::{Value, json};
 
-use super::csv_cells::push_row;
 use crate::catalogue::Catalogues;
+use crate::csv_cells::push_row;
 
 /// A month, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

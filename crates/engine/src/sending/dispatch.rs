@@ -9,17 +9,14 @@
 
 mod binds;
 mod enqueue;
+mod in_order;
 mod reconcile;
 mod replan;
 mod results;
 mod watch;
 
 use std::collections::HashMap;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 
 use domain::delivery::backoff::send_pause;
 use domain::delivery::{CarrierAnswer, QueuedMessage, SendResult};
@@ -28,7 +25,7 @@ use domain::message::Submission;
 use domain::ports::{Carrier, StoreError, WorkStore};
 use domain::{Clock, Code, MessageId, Outcome, PoolId, TestMode, Timestamp};
 use jiff::SignedDuration;
-use tokio::task::{AbortHandle, JoinHandle, unconstrained};
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::callbacks::Callbacks;
 use crate::cluster::held::{HeldRows, OpenWrite};
@@ -43,6 +40,7 @@ use crate::sending::carriers::{Carriers, Reserved, Routed, SlotRequest};
 use crate::sending::routing::{Plan, Routing};
 use binds::Binds;
 use enqueue::pooled;
+use in_order::start_in_order;
 use reconcile::Reconcile;
 use replan::Replan;
 use results::{Results, answered, expired, over};
@@ -281,10 +279,15 @@ impl Dispatch {
 
     async fn attempt(self: &Arc<Self>, queue: &CarrierQueue, message: RoutedMessage) {
         let queued = &message.held.item;
+        let refused = || self.routing.refusals().find(queued);
         let sent = match queued.test_mode {
             _ if queued.expires_at <= self.clock.now() => expired(queued),
             Some(TestMode::Deliver) => SendResult::Over(Outcome::Delivered),
             Some(TestMode::Fail) => SendResult::Over(Outcome::Failed(Code::ABSENT)),
+            None if let Some(code) = refused() => {
+                let sent = over(queued, code);
+                return self.settle_later(message.held, sent);
+            }
             None if message.route.is_empty() => {
                 return self.try_next_carrier(message, Code::NO_ROUTE, true);
             }
@@ -434,58 +437,6 @@ impl Dispatch {
     }
 }
 
-/// Polls a future once here and spawns the rest. Spawned tasks start in any order; the first poll here puts messages
-/// into the carrier's own queue in the order of their lane.
-async fn start_in_order(future: impl Future<Output = ()> + Send + 'static) {
-    let mut future = Box::pin(future);
-    let begun = poll_fn(|context| {
-        // Without tokio's budget: once that is used up, nothing is ready and the next message would be first.
-        let mut unlimited = unconstrained(&mut future);
-        let poll = AssertUnwindSafe(|| Pin::new(&mut unlimited).poll(context));
-        Poll::Ready(catch_unwind(poll))
-    });
-    // Like in a task, a panic ends only this future, not the loop.
-    if let Ok(Poll::Pending) = begun.await {
-        tokio::spawn(future);
-    }
-}
-
 fn random() -> u32 {
     u32::from_le_bytes(entropy::bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn started_futures_queue_up_in_order() {
-        const MANY: usize = 2000;
-        let (turn, order) = (Arc::new(tokio::sync::Semaphore::new(0)), Arc::default());
-        let order: Arc<Mutex<Vec<usize>>> = order;
-        let (done, mut all_done) = tokio::sync::mpsc::channel::<()>(1);
-        for number in 0..MANY {
-            let (turn, order, done) = (turn.clone(), order.clone(), done.clone());
-            start_in_order(async move {
-                let permit = turn.acquire().await.expect("never closed");
-                order.lock().expect("no holder panics").push(number);
-                drop(permit);
-                drop(done);
-            })
-            .await;
-        }
-        drop(done);
-        turn.add_permits(1);
-        assert_eq!(all_done.recv().await, None);
-        let order = order.lock().expect("no holder panics");
-        assert_eq!(*order, (0..MANY).collect::<Vec<_>>());
-    }
-
-    #[tokio::test]
-    async fn a_panic_in_the_first_poll_ends_only_that_future() {
-        let counted = Arc::new(());
-        let held = counted.clone();
-        start_in_order(async move { std::panic::resume_unwind(Box::new(held)) }).await;
-        assert_eq!(Arc::strong_count(&counted), 1);
-    }
 }

@@ -18,6 +18,7 @@ use tokio::task::AbortHandle;
 
 use crate::catalogue::Catalogues;
 use crate::catalogue::prices::PriceList;
+use crate::refusals::Refusals;
 use crate::sending::carriers::{Carriers, Routed};
 use rule::CompiledRule;
 
@@ -57,6 +58,8 @@ pub struct Routing {
     catalogues: Arc<Catalogues>,
     table: ArcSwap<RoutingTable>,
     search: std::sync::Mutex<Option<AbortHandle>>,
+    /// Messages that have no route at all: their recipient opted out, or operators block them.
+    refusals: Arc<Refusals>,
 }
 
 /// The compiled rules, with the carriers that they refer to.
@@ -81,6 +84,7 @@ impl Routing {
                 Arc::default(),
             )),
             search: std::sync::Mutex::default(),
+            refusals: Arc::default(),
         })
     }
 
@@ -110,6 +114,10 @@ impl Routing {
 
     pub(crate) fn catalogues(&self) -> &Arc<Catalogues> {
         &self.catalogues
+    }
+
+    pub(crate) fn refusals(&self) -> &Arc<Refusals> {
+        &self.refusals
     }
 
     pub(crate) fn carriers(&self) -> Arc<Carriers> {

@@ -26,6 +26,7 @@ use jiff::SignedDuration;
 use crate::batcher::{BatchError, Limits};
 use crate::catalogue::Catalogues;
 use crate::invalid::{Field, Invalid};
+use crate::monitoring::ended::EndedCounters;
 use crate::sending::dispatch::Dispatch;
 use crate::sending::routing::Routing;
 use crate::{Guards, Settings};
@@ -144,12 +145,13 @@ impl Submit {
             writes: store.concurrent_accepts(),
             interval: Duration::ZERO,
         };
+        let ended = EndedCounters::new(routing.catalogues().clone());
         let (key_store, key_clock) = (store.clone(), clock.clone());
         let pruning = supervise::spawn("idempotency-keys", move || {
             prune(key_store.clone(), key_clock.clone())
         });
         Self {
-            intake: Intake::start(store.clone(), clock.clone(), dispatch, limits),
+            intake: Intake::start(store.clone(), clock.clone(), dispatch, ended, limits),
             guard: guards.urls,
             images: guards.images,
             catalogues: routing.catalogues().clone(),
@@ -236,7 +238,9 @@ impl Submit {
     }
 
     fn route(&self, checked: Checked) -> Result<RoutedRequest, Invalid> {
-        checked.route(&self.catalogues.live(), &self.routing.table())
+        let mut routed = checked.route(&self.catalogues.live(), &self.routing.table())?;
+        routed.refuse(self.routing.refusals());
+        Ok(routed)
     }
 
     /// Stores a request after its callback URL has been checked.

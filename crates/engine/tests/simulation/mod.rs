@@ -239,6 +239,7 @@ fn random_request(env: &Environment, number: u64) -> Request {
         from: Some(Originator::parse("Shop").expect("a name")),
         text: "Hello".to_owned(),
         carries_code: false,
+        notice: false,
         interactive: None,
         shape: Shape {
             coding: Coding::Gsm7,

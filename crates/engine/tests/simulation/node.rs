@@ -111,6 +111,7 @@ impl Slot {
         let location = Location::default();
         let destinations = checked.recipients.iter().map(|to| Destination {
             to: *to,
+            refused: None,
             location,
             per_part: request.price,
             price: request.price,
@@ -176,7 +177,7 @@ async fn start(
         ended.clone(),
         MAX_HELD,
     );
-    maintenance::spawn_expiry(store.clone(), node, callbacks, ended);
+    maintenance::spawn_expiry(store.clone(), node, callbacks, ended.clone());
     let networks = NETWORKS.iter().enumerate();
     let (carriers, handles) = networks
         .map(|(index, (name, _))| {
@@ -200,7 +201,7 @@ async fn start(
     };
     dispatch.equip(plan, handles).await?;
     sinks.add(liveness.clone(), receipts);
-    let intake = Intake::start(store, clock, Some(dispatch), INTAKE);
+    let intake = Intake::start(store, clock, Some(dispatch), ended, INTAKE);
     Ok(Running {
         liveness: liveness.clone(),
         intake: Arc::new(intake),

@@ -1,5 +1,6 @@
-//! Stores submissions: one round trip for a batch, charges included. A batch with idempotency keys, or with an account
-//! that cannot pay for all of its submissions, is stored by a transaction that checks each submission.
+//! Stores submissions: one round trip for a batch, charges included. A batch with idempotency keys or refused
+//! recipients, or with an account that cannot pay for all of its submissions, is stored by a transaction that checks
+//! each submission.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,10 +16,11 @@ use domain::{KeyRing, Network};
 use tokio_postgres::types::ToSql;
 
 use super::billing::BatchCharges;
+use super::day_statements::DayStatements;
 use super::fault::Fault;
 use super::retry::Retryable;
 use super::transaction::commit;
-use super::{billing, codes, column, idempotency};
+use super::{billing, codes, column, idempotency, refused};
 use crate::rows::{self, SendColumns, micros};
 
 /// The IDs of a submission are consecutive, so each text is sent once, whatever the number of recipients. Submissions
@@ -130,11 +132,13 @@ pub(super) fn find_unstored(batch: &[Submission], charged: &[i64]) -> Vec<usize>
         .collect()
 }
 
-/// A batch that is checked submission by submission: some have keys, or an account cannot pay for all.
+/// A batch that is checked submission by submission: some have keys or refused recipients, or an account cannot pay for
+/// all.
 pub(super) struct CarefulBatch<'a> {
     pub(super) batch: Vec<&'a Submission>,
     /// Encrypt the texts of confirmation codes.
     pub(super) keys: &'a KeyRing,
+    pub(super) days: &'a DayStatements,
 }
 
 impl Retryable for CarefulBatch<'_> {
@@ -163,13 +167,15 @@ impl Retryable for CarefulBatch<'_> {
         let stored = stored.filter(|(_, outcome)| **outcome == Accepted::Stored);
         let stored = stored.map(|(submission, _)| *submission);
         codes::store_texts(&transaction, self.keys, stored.clone()).await?;
-        let columns = MessageColumns::from_paid(stored);
+        let columns = MessageColumns::from_paid(stored.clone());
         let statement = transaction.prepare_cached(columns.statement()).await?;
         let charged_already = Charges::default();
         transaction
             .query(&statement, &columns.values(&charged_already))
             .await?;
         charges.close(&transaction).await?;
+        refused::mark_notices(&transaction, stored.clone()).await?;
+        refused::end(&transaction, self.days, stored).await?;
         pass(KillPoint::AcceptInside);
         commit(transaction).await?;
         Ok(outcomes)

@@ -65,12 +65,17 @@ impl MessageStore for PostgresStore {
 
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         const OPERATION: &str = "accept messages";
-        let needs_checks =
-            |submission: &Submission| submission.idempotency.is_some() || submission.carries_code;
+        let needs_checks = |submission: &Submission| {
+            submission.idempotency.is_some()
+                || submission.carries_code
+                || submission.notice
+                || submission.has_refused()
+        };
         if batch.iter().any(needs_checks) {
             let whole = CarefulBatch {
                 batch: batch.iter().collect(),
                 keys: &self.keys,
+                days: &self.day_statements,
             };
             let stored = self.store_batch(OPERATION, &batch, &whole).await;
             return accept_results(stored, batch.len());
@@ -86,6 +91,7 @@ impl MessageStore for PostgresStore {
             let rest = CarefulBatch {
                 batch: left.iter().map(|&index| &batch[index]).collect(),
                 keys: &self.keys,
+                days: &self.day_statements,
             };
             let rest = self.store_batch(OPERATION, &batch, &rest).await;
             // The first transaction is committed, so a failure of the second affects only these submissions.

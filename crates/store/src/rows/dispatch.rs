@@ -34,6 +34,7 @@ pub(crate) struct QueuedMessageColumns {
     pub(crate) owner: i64,
     pub(crate) unknown_tries: i16,
     pub(crate) trace: Option<Vec<u8>>,
+    pub(crate) notice: Option<i16>,
 }
 
 impl QueuedMessageColumns {
@@ -49,6 +50,7 @@ impl QueuedMessageColumns {
             udh: udh(self.udh)?,
             priority: priority(self.priority)?,
             test_mode: self.test_mode.map(test_mode).transpose()?,
+            notice: self.notice == Some(1),
             expires_at: timestamp(self.expires_us)?,
             claim: claim(self.due_us, self.attempt)?,
             tries: u32::try_from(self.tries).map_err(|_| Corrupt("tries"))?,

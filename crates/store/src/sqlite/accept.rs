@@ -2,14 +2,16 @@
 
 use domain::ids::AccountId;
 use domain::message::interactive::Interactive;
+use domain::message::outcome::TakenParts;
 use domain::message::text::Udh;
 use domain::message::{IdempotencyClaim, Submission, TestMode};
 use domain::ports::{Accepted, StoredAnswer};
-use domain::{KeyRing, Network};
+use domain::{Code, KeyRing, Network, Outcome};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::billing::BatchCharges;
 use super::codes;
+use super::ending::{End, Endings};
 use crate::rows::{self, AnswerColumns, SendColumns, micros};
 
 const INSERT_MESSAGE: &str = "
@@ -19,6 +21,10 @@ const INSERT_MESSAGE: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
 /// Most messages have no trace, so it is not part of the insert.
 const SET_TRACE: &str = "UPDATE message SET trace = ?2 WHERE id = ?1";
+/// Messages of the service itself are few, so this is not part of the insert either.
+const MARK_NOTICE: &str = "UPDATE message SET notice = 1 WHERE id = ?1";
+/// A scheduled message that has ended does not wait for its time.
+const UNSCHEDULE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
 const INSERT_QUEUE: &str = "
     INSERT INTO queue (id, lane, due_us, owner, attempt, account_id, expires_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const FIND_ANSWER: &str = "
@@ -38,6 +44,7 @@ pub(super) fn accept(
         message: db.prepare_cached(INSERT_MESSAGE)?,
         queue: db.prepare_cached(INSERT_QUEUE)?,
         charges: BatchCharges::new(db),
+        endings: None,
         keys,
     };
     let accepted = batch
@@ -45,6 +52,9 @@ pub(super) fn accept(
         .map(|submission| inserts.accept(db, submission));
     let accepted = accepted.collect::<Result<_>>()?;
     inserts.charges.close()?;
+    if let Some(endings) = inserts.endings {
+        endings.close()?;
+    }
     Ok(accepted)
 }
 
@@ -53,11 +63,13 @@ struct Inserts<'db> {
     message: CachedStatement<'db>,
     queue: CachedStatement<'db>,
     charges: BatchCharges<'db>,
+    /// Ends refused messages; most batches have none.
+    endings: Option<Endings<'db>>,
     keys: &'db KeyRing,
 }
 
-impl Inserts<'_> {
-    fn accept(&mut self, db: &Connection, submission: &Submission) -> Result<Accepted> {
+impl<'db> Inserts<'db> {
+    fn accept(&mut self, db: &'db Connection, submission: &Submission) -> Result<Accepted> {
         if let Some(claim) = &submission.idempotency
             && let Some(kept) = find_earlier_answer(db, submission, claim)?
         {
@@ -86,10 +98,34 @@ impl Inserts<'_> {
             if submission.carries_code {
                 codes::store_text(db, self.keys, recipient, &submission.text)?;
             }
+            if submission.notice {
+                db.prepare_cached(MARK_NOTICE)?.execute([id])?;
+            }
+            if let Some(code) = recipient.refused {
+                self.end(db, id, code, micros(submission.accepted_at))?;
+                continue;
+            }
             self.queue.raw_bind_parameter(1, id)?;
             self.queue.raw_execute()?;
         }
         Ok(Accepted::Stored)
+    }
+
+    /// Ends a message that was just stored and is refused.
+    fn end(&mut self, db: &'db Connection, id: i64, code: Code, at_us: i64) -> Result<()> {
+        db.prepare_cached(UNSCHEDULE)?.execute([id])?;
+        let endings = match &mut self.endings {
+            Some(endings) => endings,
+            none => none.insert(Endings::prepare(db, None)?),
+        };
+        let end = End {
+            outcome: Outcome::Failed(code),
+            taken: TakenParts::Only(0),
+            report: None,
+            at_us,
+            sent: None,
+        };
+        endings.end(id, end).map(drop)
     }
 
     /// Binds what all recipients share: a binding stays until the next one replaces it.

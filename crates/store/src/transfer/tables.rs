@@ -353,6 +353,13 @@ pub(crate) const TABLES: &[Table] = &[
     )
     .sums(&["sequence"]),
     Table::changing("inbound_copy", &["session", "number"]).sums(&["number"]),
+    Table::changing("opt_out", &["account_id", "recipient", "sender"])
+        .sums(&["recipient", "change"])
+        .by(&["via"]),
+    Table::changing("block_rule", &["kind", "value"]).by(&["kind"]),
+    Table::changing("list_change", &[])
+        .sums(&["opt_outs", "blocks"])
+        .differing(BY_ROWID, NONE),
     // Encrypted values are copied unchanged, so the target needs the same key.
     Table::changing("service_key", &["one"]),
     Table::changing("id_block", &[]).differing(BY_ROWID, NONE),
@@ -362,4 +369,5 @@ pub(crate) const TABLES: &[Table] = &[
 ];
 
 /// Tables with a single row, which a new database has from the beginning or after it was first opened.
-pub(crate) const NEVER_EMPTY: &[&str] = &["id_block", "access_version", "service_key"];
+pub(crate) const NEVER_EMPTY: &[&str] =
+    &["id_block", "access_version", "service_key", "list_change"];

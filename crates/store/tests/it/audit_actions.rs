@@ -1,5 +1,6 @@
 //! Every change is recorded in the audit log.
 
+mod lists;
 mod settings;
 mod subjects;
 mod use_cases;
@@ -7,10 +8,11 @@ mod use_cases;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use domain::Money;
 use domain::person::{Device, Password};
 use domain::ports::{Change, Store};
 use domain::sender::Step;
+use domain::{Money, Person};
+use engine::Actor;
 use engine::audit::Action;
 use engine::identity::sign_in::SignInContext;
 
@@ -23,6 +25,19 @@ on_both_stores!(
 );
 
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
+const PASSWORD: &str = "violet tram eleven";
+
+fn password() -> Password {
+    Password::given(PASSWORD.to_owned())
+}
+
+fn actor(person: &Person) -> Actor {
+    Actor {
+        who: person.email.to_string(),
+        address: Some(FROM),
+    }
+}
 
 /// The device of every sign-in.
 fn device() -> Device {

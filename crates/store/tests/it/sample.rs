@@ -37,6 +37,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         to: Msisdn::parse(&format!("+3712{:07}", (first + n) % 10_000_000_000)).expect("a number"),
         network: None,
         price: Money::ZERO,
+        refused: None,
     };
     Submission {
         account: account(1),
@@ -44,6 +45,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         recipients: (0..recipients).map(recipient).collect(),
         from: Some(Originator::parse("Acme").expect("a name")),
         carries_code: false,
+        notice: false,
         interactive: None,
         text: "Your code is 1234".to_owned(),
         shape: Shape {

@@ -25,6 +25,12 @@ pub(super) fn bytes(total: Option<u64>, shown: bool) -> ProgressBar {
     styled(total, shown, template)
 }
 
+/// A bar over the rows of an import.
+pub(super) fn rows(count: u64, shown: bool) -> ProgressBar {
+    let template = "{bar:30} {human_pos}/{human_len}, {per_sec}, {eta} to go";
+    styled(Some(count), shown, template)
+}
+
 /// The progress through a period of time: a bar, or nothing if standard error is not a terminal.
 pub(super) struct TimeProgress {
     bar: ProgressBar,

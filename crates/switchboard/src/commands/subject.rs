@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use domain::delivery::CallbackAttempt;
 use domain::message::MessageState;
+use domain::opt_out::OptOut;
 use domain::ports::{CallbackRecord, ListRange, MessageDetail, SenderFilter, Store};
 use domain::sender::SenderRecord;
 use domain::{AccountId, ImageUrl, Msisdn, Outcome, Timestamp};
@@ -51,12 +52,13 @@ fn corrected(subject: &SubjectNumber) -> anyhow::Result<Msisdn> {
 /// Prints one JSON value, message by message, so that their number does not matter.
 async fn export(store: &Arc<dyn Store>, subjects: &Subjects, number: Msisdn) -> anyhow::Result<()> {
     let senders = senders(store, &number).await?;
+    let opt_outs = opt_outs(store, &number).await?;
     let mut export = subjects.export(&Actor::command_line(), number).await?;
     let mut names = HashMap::new();
     let mut stdout = io::stdout().lock();
     write!(
         stdout,
-        "{{\"number\":\"{number}\",\"senders\":{senders},\"messages\":["
+        "{{\"number\":\"{number}\",\"senders\":{senders},\"optOuts\":{opt_outs},\"messages\":["
     )?;
     let mut is_first = true;
     while let Some(details) = export.next().await? {
@@ -69,6 +71,27 @@ async fn export(store: &Arc<dyn Store>, subjects: &Subjects, number: Msisdn) -> 
     }
     writeln!(stdout, "]}}")?;
     Ok(())
+}
+
+/// The opt-out lists that have this number as a recipient.
+async fn opt_outs(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Value> {
+    const MOST: u32 = 10_000;
+    let found = store.list_opt_outs_of(number, MOST).await?;
+    let accounts: Vec<AccountId> = found.iter().map(|(account, _)| *account).collect();
+    let names: HashMap<_, _> = store
+        .list_account_names(&accounts)
+        .await?
+        .into_iter()
+        .collect();
+    let entry = |(account, entry): &(AccountId, OptOut)| {
+        json!({
+            "account": names.get(account),
+            "sender": entry.key.sender.as_ref().map(ToString::to_string),
+            "since": entry.since.to_string(),
+            "via": entry.via.name(),
+        })
+    };
+    Ok(found.iter().map(entry).collect())
 }
 
 /// The sender IDs with this number.

@@ -56,6 +56,7 @@ pub(super) fn frame() -> Document {
     modifiers(&TokenHeader),
     tags(
         (name = "SMS", description = "Sending SMS, scheduled ones included, and asking what became of them."),
+        (name = "Opt-outs", description = "Recipients that the account must not write to."),
         (name = "Viber", description = "Sending Viber messages."),
         (name = "Messages", description = "The messages of all channels."),
         (name = "Senders", description = "Registering and confirming the names and numbers that messages come from."),
@@ -123,6 +124,22 @@ pub(super) struct SmsRequest {
     /// ISO 3166-1 alpha-2 country that local recipients are completed for.
     #[schema(rename = "correctBy", example = "LV", pattern = "^[A-Za-z]{2}$")]
     correct_by: Option<String>,
+}
+
+/// A recipient for the opt-out list. JSON null means absent; unknown fields are ignored.
+#[derive(ToSchema)]
+#[schema(example = json!({"number": "+37120000001", "sender": "Acme"}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently, field by field"
+)]
+pub(super) struct OptOutRequest {
+    /// The recipient's number in international format.
+    #[schema(example = "+37120000001")]
+    number: String,
+    /// Only messages from this sender are stopped; without it, those of all senders of the account. Case matters.
+    #[schema(example = "Acme")]
+    sender: Option<String>,
 }
 
 /// A name or number to register. JSON null means absent; unknown fields are ignored.

@@ -34,13 +34,15 @@ impl Deref for HeldMessage {
     }
 }
 
-/// One queued message for each recipient of a submission that a node holds.
+/// One queued message for each recipient of a submission that a node holds and that is not refused.
 pub(in crate::sending) fn held_messages(
     submission: &Submission,
 ) -> impl Iterator<Item = Held<QueuedMessage>> {
     let holder = submission.holder.node().into_iter();
     holder.flat_map(move |by| {
-        submission.recipients.iter().map(move |recipient| Held {
+        let recipients = submission.recipients.iter();
+        let sent = recipients.filter(|recipient| recipient.refused.is_none());
+        sent.map(move |recipient| Held {
             by,
             item: QueuedMessage::new(submission, recipient, 1),
         })

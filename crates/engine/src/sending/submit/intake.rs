@@ -13,6 +13,7 @@ use super::stages::{Numbered, RoutedRequest};
 use super::writer::{QueuedSubmission, StoreResult, SubmissionWriter};
 use crate::batcher::{Batcher, Limits};
 use crate::cluster::id_blocks::IdBlocks;
+use crate::monitoring::ended::EndedCounters;
 use crate::sending::carriers::Routed;
 use crate::sending::dispatch::Dispatch;
 
@@ -30,6 +31,7 @@ impl Intake {
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
         dispatch: Option<Arc<Dispatch>>,
+        ended: Arc<EndedCounters>,
         limits: Limits,
     ) -> Self {
         let health = Arc::new(WriteHealth::default());
@@ -40,6 +42,7 @@ impl Intake {
             clock: clock.clone(),
             health: health.clone(),
             dispatch: dispatch.clone(),
+            ended,
         });
         Self {
             clock,

@@ -33,6 +33,7 @@ impl LookupInput<'_> {
             from: None,
             text: String::new(),
             carries_code: false,
+            notice: false,
             interactive: None,
             shape: Shape {
                 coding: Coding::Gsm7,

@@ -28,6 +28,7 @@ impl Notice {
             shape: measure(&self.text).map_err(|e| Invalid::new(Field::Message, e))?,
             text: self.text,
             carries_code: self.carries_code,
+            notice: true,
             interactive: None,
             udh: None,
             coding_given: false,

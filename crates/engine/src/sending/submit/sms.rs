@@ -73,6 +73,7 @@ impl SmsInput<'_> {
             from: Some(from),
             text: self.message.into_owned(),
             carries_code: false,
+            notice: false,
             interactive: None,
             shape,
             udh,

@@ -6,7 +6,7 @@ use domain::message::interactive::Interactive;
 use domain::message::text::{Shape, Udh};
 use domain::message::{IdempotencyClaim, Recipient, SendTime, Submission};
 use domain::{
-    Access, AccountId, CallbackUrl, Channel, Holder, MessageId, Money, Msisdn, Originator,
+    Access, AccountId, CallbackUrl, Channel, Code, Holder, MessageId, Money, Msisdn, Originator,
     Priority, TestMode, Timestamp, TraceContext,
 };
 use numbering::reference::Location;
@@ -15,6 +15,7 @@ use super::SubmitError;
 use super::sms::no_price;
 use crate::catalogue::CatalogueSnapshot;
 use crate::invalid::{Field, Invalid};
+use crate::refusals::{Content, Refusals};
 use crate::sending::carriers::{Carriers, Routed};
 use crate::sending::routing::{RouteChoice, RoutingTable};
 
@@ -30,6 +31,8 @@ pub(crate) struct Checked {
     pub(crate) text: String,
     /// The text contains a confirmation code, so it is stored encrypted and never shown.
     pub(crate) carries_code: bool,
+    /// A message of the service itself, which opt-outs do not stop.
+    pub(crate) notice: bool,
     pub(crate) interactive: Option<Interactive>,
     pub(crate) shape: Shape,
     pub(crate) udh: Option<Udh>,
@@ -56,6 +59,8 @@ pub(crate) struct Destination {
     pub(crate) price: Money,
     /// `None` if no carrier serves it.
     pub(crate) route: Option<RouteChoice>,
+    /// Why it is not sent.
+    pub(crate) refused: Option<Code>,
 }
 
 /// A checked request whose recipients are located, priced and routed.
@@ -106,6 +111,7 @@ impl Checked {
             per_part,
             price: per_part.times(self.charged_parts.into()),
             location,
+            refused: None,
         })
     }
 }
@@ -138,12 +144,33 @@ impl RoutedRequest {
         }
     }
 
+    /// Marks recipients to whom the message is not sent: they opted out, or it is blocked. They are not charged. A test
+    /// message goes nowhere anyway.
+    pub(super) fn refuse(&mut self, refusals: &Refusals) {
+        let checked = &self.checked;
+        if checked.test_mode.is_some() {
+            return;
+        }
+        let content = Content {
+            account: checked.account,
+            channel: checked.channel,
+            from: checked.from.as_ref(),
+            text: &checked.text,
+            notice: checked.notice,
+        };
+        let destinations = &mut self.destinations;
+        refusals.check(&content, checked.recipients.iter(), |index, code| {
+            destinations[index].refused = Some(code);
+            destinations[index].price = Money::ZERO;
+        });
+    }
+
     pub(super) fn messages(&self) -> u32 {
         u32::try_from(self.destinations.len()).expect("at most a thousand")
     }
 
     /// Gives the messages consecutive IDs, which also decide between carriers that share messages. Returns the routes
-    /// in the order of the recipients.
+    /// in the order of the recipients, without those of refused ones.
     pub(super) fn number(self, first: MessageId) -> (Numbered, Vec<Routed>) {
         let count = self.destinations.len();
         let (mut recipients, mut routes) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -153,7 +180,11 @@ impl RoutedRequest {
                 to: destination.to,
                 network: destination.location.network,
                 price: destination.price,
+                refused: destination.refused,
             });
+            if destination.refused.is_some() {
+                continue;
+            }
             routes.push(Routed {
                 route: destination
                     .route
@@ -196,6 +227,7 @@ impl Numbered {
             from: checked.from,
             text: checked.text,
             carries_code: checked.carries_code,
+            notice: checked.notice,
             interactive: checked.interactive,
             shape: checked.shape,
             udh: checked.udh,

@@ -67,6 +67,7 @@ impl ViberInput<'_> {
             from: Some(from),
             text: self.message.into_owned(),
             carries_code: false,
+            notice: false,
             interactive: Some(interactive).filter(|interactive| !interactive.is_empty()),
             shape: Shape {
                 coding: Coding::Ucs2,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{AcceptedMessages, SendTime, Submission};
-use domain::ports::{AcceptResult, Accepted, StoreError, WorkStore};
-use domain::{Channel, Clock};
+use domain::ports::{AcceptResult, Accepted, Ended, StoreError, WorkStore};
+use domain::{Channel, Clock, Outcome};
 
 use super::health::WriteHealth;
 use crate::cluster::id_blocks::IdBlocks;
+use crate::monitoring::ended::EndedCounters;
 use crate::sending::dispatch::{Dispatch, Reservations};
 
 /// A submission with the slots that are reserved for its messages.
@@ -34,6 +35,7 @@ pub(super) struct SubmissionWriter {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) health: Arc<WriteHealth>,
     pub(super) dispatch: Option<Arc<Dispatch>>,
+    pub(super) ended: Arc<EndedCounters>,
 }
 
 impl SubmissionWriter {
@@ -78,8 +80,29 @@ impl SubmissionWriter {
         if let (Some(reserved), Some(dispatch)) = (reserved, &self.dispatch) {
             dispatch.hand_over(reserved, submission);
         }
+        self.count_refused(submission);
         if submission.send != SendTime::Now {
             pass(KillPoint::ScheduleStored);
+        }
+    }
+
+    /// Refused messages ended in the same transaction.
+    fn count_refused(&self, submission: &Submission) {
+        for recipient in &submission.recipients {
+            let Some(code) = recipient.refused else {
+                continue;
+            };
+            let ended = Ended {
+                id: recipient.id,
+                channel: submission.channel,
+                network: recipient.network,
+                outcome: Outcome::Failed(code),
+                began_at: submission.accepted_at,
+                ended_at: submission.accepted_at,
+                callback: None,
+                trace: None,
+            };
+            self.ended.count(None, &ended);
         }
     }
 

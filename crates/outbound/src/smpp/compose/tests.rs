@@ -24,6 +24,7 @@ fn queued(id: u64, text: &str, shape: Shape) -> QueuedMessage {
         udh: None,
         priority: Priority::Normal,
         test_mode: None,
+        notice: false,
         expires_at: Timestamp::from_second(90_061).expect("in range"),
         claim: Claim {
             due_at: Timestamp::UNIX_EPOCH,

@@ -41,6 +41,7 @@ fn of_shape(text: &str, shape: Shape) -> QueuedMessage {
         udh: None,
         priority: Priority::Normal,
         test_mode: None,
+        notice: false,
         expires_at: now() + SignedDuration::from_hours(72),
         claim: Claim {
             due_at: now(),

@@ -184,6 +184,7 @@ pub(crate) fn queued(id: u64, text: &str) -> QueuedMessage {
         udh: None,
         priority: Priority::Normal,
         test_mode: None,
+        notice: false,
         expires_at: Timestamp::from_second(259_200).expect("in range"),
         claim: Claim {
             due_at: Timestamp::UNIX_EPOCH,

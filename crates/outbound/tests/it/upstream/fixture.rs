@@ -188,6 +188,7 @@ pub(crate) fn queued(channel: Channel) -> QueuedMessage {
         udh: None,
         priority: Priority::Normal,
         test_mode: None,
+        notice: false,
         expires_at: now() + SignedDuration::from_hours(72),
         claim: Claim {
             due_at: now(),

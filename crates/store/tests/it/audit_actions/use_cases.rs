@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::oauth::ClientIdUrl;
-use domain::person::Password;
 use domain::ports::{
     AuditFilter, CallbackFilter, Change, ClientDocuments, Cursor, Store, UnusableDocument,
 };
@@ -29,12 +28,11 @@ use engine::{
 };
 use jiff::SignedDuration;
 
-use super::{FROM, device, settings, sign_in_context};
+use super::{FROM, PASSWORD, actor, device, lists, password, settings, sign_in_context};
 use crate::oauth::{approve, redeem, request};
 use crate::sample::{create_account, hash};
 use crate::senders::{name, new};
 
-const PASSWORD: &str = "violet tram eleven";
 const ANN: &str = "ann@example.com";
 const BOB: &str = "bob@example.com";
 
@@ -315,6 +313,15 @@ impl UseCases {
                 replayed.expect("the store answers");
                 self.secrets.push("secret/path".to_owned());
             }
+            Action::OptOutAdd
+            | Action::OptOutRemove
+            | Action::OptOutImport
+            | Action::BlockAdd
+            | Action::BlockRemove => {
+                let performed = lists::perform(&self.store, &actor, self.account, action).await;
+                self.secrets.push(performed.0);
+                return (ANN, performed.1);
+            }
             Action::SubjectExport | Action::SubjectErase => {
                 self.perform_on_subject(action).await;
                 return (ANN, false);
@@ -486,15 +493,4 @@ impl UseCases {
             other => panic!("{other:?} belongs elsewhere"),
         }
     }
-}
-
-fn actor(person: &Person) -> Actor {
-    Actor {
-        who: person.email.to_string(),
-        address: Some(FROM),
-    }
-}
-
-fn password() -> Password {
-    Password::given(PASSWORD.to_owned())
 }

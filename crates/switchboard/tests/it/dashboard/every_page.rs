@@ -68,6 +68,8 @@ const PAGES: &[(&str, Viewer, &str)] = &[
     ("accounts", Member, "/dashboard/accounts"),
     ("senders", Member, "/dashboard/senders"),
     ("sender", Member, "/dashboard/senders/{sender}"),
+    ("opt-outs", Member, "/dashboard/opt-outs"),
+    ("operator-blocks", Operator, "/dashboard/operator/blocks"),
     ("sender-name", Member, "/dashboard/senders/name"),
     ("sender-number", Member, "/dashboard/senders/number"),
     ("numbers", Member, "/dashboard/numbers"),

@@ -165,6 +165,41 @@ fn revoked_access_takes_effect_on_every_node() {
     pair.print_delays();
 }
 
+#[test]
+fn opt_outs_and_blocks_take_effect_on_every_node() {
+    let pair = Pair::start();
+    let token = pair.token();
+    // A refused message has ended when it is accepted.
+    let refused_with = |code: u16| {
+        let body = sms_with(&json!({ "to": NUMBER }));
+        let sent = pair.call_second(token, "POST", "/sms", &body).json();
+        let path = format!("/sms/status/{}", sent[0].as_str().expect("an ID"));
+        pair.call_second(token, "GET", &path, &Value::Null).json()["error"] == code
+    };
+    let first = &pair.first.service;
+    let change = |method: &str, path: &str, body: &str| {
+        let changed = first.call_as(token, method, path, body.as_bytes());
+        assert_eq!(changed.status, 200, "{}", changed.text());
+    };
+    let entry = json!({ "number": NUMBER }).to_string();
+    pair.wait_until_in_effect(
+        "an opt-out is added",
+        || change("POST", "/optOuts", &entry),
+        || refused_with(27),
+    );
+    pair.wait_until_in_effect(
+        "… removed",
+        || change("DELETE", &format!("/optOuts/{NUMBER}"), ""),
+        || !refused_with(27),
+    );
+    pair.wait_until_in_effect(
+        "a number is blocked",
+        || pair.run_command(&["block", "add", "--number", NUMBER]),
+        || refused_with(21),
+    );
+    pair.print_delays();
+}
+
 /// Each limit is set and removed again.
 #[test]
 fn account_limits_take_effect_on_every_node() {

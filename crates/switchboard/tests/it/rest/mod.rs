@@ -44,6 +44,7 @@ mod money;
 mod mutations;
 mod never_reading;
 mod observing;
+mod opt_outs;
 mod permissions;
 mod rate_limits;
 mod rates;

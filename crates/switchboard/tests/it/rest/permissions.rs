@@ -27,6 +27,10 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("DELETE", "/sms/{id}", &["sms:send"], 200),
     ("GET", "/messages", &["sms:read"], 200),
     ("POST", "/sms/cost", &["sms:read", "sms:send"], 200),
+    ("GET", "/optOuts", &["sms:read"], 200),
+    ("POST", "/optOuts", &["sms:send"], 200),
+    // It is not listed.
+    ("DELETE", "/optOuts/{number}", &["sms:send"], 404),
     ("POST", "/senderId", &["sender:write"], 200),
     ("GET", "/senderId", &["sender:write"], 200),
     ("GET", "/senderId/{senderId}", &["sender:write"], 200),
@@ -68,6 +72,7 @@ fn every_route_decides_about_every_caller() {
                 .replace("{id}", id)
                 .replace("{operatorId}", "1")
                 .replace("{senderId}", "1")
+                .replace("{number}", "+37120000008")
                 .replace("{country}", "LV"),
         };
         let body = match (*method, *route) {
@@ -76,6 +81,7 @@ fn every_route_decides_about_every_caller() {
                 json!({"msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/hlr"})
                     .to_string()
             }
+            ("POST", "/optOuts") => json!({"number": "+37120000009"}).to_string(),
             ("POST", "/senderId") => json!({"name": "Acme", "type": "AlphaNumeric", "category": "Brand", "categoryDescription": "ours"}).to_string(),
             ("POST", "/senderId/confirm/{senderId}") => json!({"code": "12345"}).to_string(),
             ("POST", _) => sms().to_string(),

@@ -1,6 +1,7 @@
 //! The pages of an account, over plain HTTP: what they do, refuse and never show.
 
 mod numbers;
+mod opt_outs;
 mod records;
 mod refusing;
 mod settings;

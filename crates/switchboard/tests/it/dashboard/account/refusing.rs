@@ -16,7 +16,10 @@ on_both_backends!(
 );
 
 /// The forms that change something or show a secret.
-const FORMS: [&str; 15] = [
+const FORMS: [&str; 18] = [
+    "/dashboard/opt-outs",
+    "/dashboard/opt-outs/remove",
+    "/dashboard/opt-outs/import",
     "/dashboard/senders/name",
     "/dashboard/senders/number",
     "/dashboard/senders/1/confirm",

@@ -22,6 +22,7 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/prices",
     "/dashboard/operator/prices.csv",
     "/dashboard/operator/reference",
+    "/dashboard/operator/blocks",
     "/dashboard/operator/queues",
     "/dashboard/operator/hosts",
     "/dashboard/operator/nodes",
@@ -62,6 +63,14 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         (
             "/dashboard/operator/hosts/replay",
             vec![field("address", "https://example.com")],
+        ),
+        (
+            "/dashboard/operator/blocks",
+            vec![field("kind", "word"), field("value", "jackpot")],
+        ),
+        (
+            "/dashboard/operator/blocks/remove",
+            vec![field("kind", "word"), field("value", "jackpot")],
         ),
     ]
 }

@@ -4,7 +4,7 @@ use crate::catalogue::prices::push_cell;
 
 /// Writes a row by RFC 4180. A cell that a spreadsheet would run as a formula gets a `'` in front. Phone numbers and
 /// amounts are written as they are: a sign and digits are no formula.
-pub(super) fn push_row(csv: &mut String, cells: &[&str]) {
+pub(crate) fn push_row(csv: &mut String, cells: &[&str]) {
     for (index, cell) in cells.iter().enumerate() {
         if index > 0 {
             csv.push(',');
