@@ -1,14 +1,14 @@
 //! Messages that are not sent: their recipient opted out, or operators block them.
 //!
 //! Both lists are in memory on every node, so a message costs no database read. A node follows the changes of others by
-//! a counter in the database ([`follow`]), and applies its own changes at once.
+//! a counter in the database (`follow.rs`), and applies its own changes at once.
 //!
 //! A message is checked when it is accepted and again before it is handed to a carrier. One that is refused at
 //! acceptance ends in the transaction that stores it.
 
 pub mod blocks;
 pub mod csv;
-pub(crate) mod follow;
+pub mod follow;
 pub mod opt_outs;
 
 use std::collections::{HashMap, HashSet};

@@ -132,6 +132,7 @@ async fn a_queued_message_equals_its_submission(store: Arc<dyn WorkStore>) {
         udh: submission.udh,
         priority: submission.priority,
         test_mode: submission.test_mode,
+        notice: submission.notice,
         expires_at: submission.expires_at,
     };
     assert_eq!(claim(&store, node).await, [queued(due(8)), queued(rare)]);

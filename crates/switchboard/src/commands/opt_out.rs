@@ -134,8 +134,8 @@ async fn import(
     let read = csv::read(files::open(file)?);
     let name = files::name_of(file);
     let keys = read.map_err(|problems| refused(&name, &problems))?;
-    let begun = opt_outs.begin_import(&Actor::command_line(), account, keys.len());
-    begun.await?;
+    let by = Actor::command_line();
+    opt_outs.begin_import(&by, account, keys.len()).await?;
     let bar = progress::rows(keys.len() as u64, !output.json);
     let mut added = 0;
     for step in keys.chunks(IMPORT_STEP) {

@@ -69,7 +69,7 @@ impl From<OptOut> for OptOutEntry {
     ),
     responses(
         (status = 200, description = "The entries.", body = Vec<OptOutEntry>, headers(
-            ("X-Next-Cursor" = Option<String>, description = "Only if there are more."),
+            ("X-Next-Cursor" = String, description = "Only if there are more."),
         )),
         (status = 400, description = "`limit` is out of range, or the cursor is not one.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
