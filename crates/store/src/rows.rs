@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use domain::access::Access;
-use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, MessageId, NodeId, TokenId};
 use domain::message::outcome::Outcome;
 use domain::message::{
@@ -238,14 +237,6 @@ pub(crate) fn channel(number: i16) -> Result<Channel, Corrupt> {
         .into_iter()
         .find(|known| channel_number(*known) == number);
     known.ok_or(Corrupt("channel"))
-}
-
-/// The kind of callback for messages of a channel.
-pub(crate) fn callback_kind(channel: Channel) -> CallbackKind {
-    match channel {
-        Channel::Sms | Channel::Viber => CallbackKind::Report,
-        Channel::Hlr => CallbackKind::Lookup,
-    }
 }
 
 /// An originator as both databases store it; a lookup has none, stored as an empty text.

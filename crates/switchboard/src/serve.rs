@@ -61,12 +61,7 @@ pub(crate) async fn run(
     let listening = listener.local_addr()?;
     let database = config.database_url()?;
     let store = open_store(&config, &database).await?;
-    if matches!(database, DatabaseUrl::Postgres(_)) && config.security.key.is_none() {
-        tracing::warn!(
-            "security.key is not set: the key that encrypts secrets is kept in the database, beside what it encrypts; set \
-             it on every node (docs/SECURITY.md, Keys)"
-        );
-    }
+    warn_of_key_in_database(&config, &database);
     let clock: Arc<dyn Clock> = DatabaseClock::start(store.clone())
         .await
         .context("the service cannot start without its database")?;
@@ -152,6 +147,15 @@ pub(crate) async fn run(
     }
     tracing::info!("stopped");
     end.outcome()
+}
+
+fn warn_of_key_in_database(config: &Config, database: &DatabaseUrl) {
+    if matches!(database, DatabaseUrl::Postgres(_)) && config.security.key.is_none() {
+        tracing::warn!(
+            "security.key is not set: the key that encrypts secrets is kept in the database, beside what it encrypts; set \
+             it on every node (docs/SECURITY.md, Keys)"
+        );
+    }
 }
 
 enum End {

@@ -88,7 +88,14 @@ mod tests {
 
     #[test]
     fn a_header_joins_parts_and_may_hold_more() {
-        let cases: [(&str, &[u8], Option<Concatenation>, Option<&str>, usize); 7] = [
+        type Case = (
+            &'static str,
+            &'static [u8],
+            Option<Concatenation>,
+            Option<&'static str>,
+            usize,
+        );
+        let cases: [Case; 7] = [
             (
                 "8 bits",
                 &[5, 0, 3, 0x2A, 3, 2, b'x'],

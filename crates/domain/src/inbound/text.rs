@@ -16,13 +16,11 @@ impl Alphabet {
     /// By the data coding of SMPP. Unknown ones are binary, so that nothing is misread.
     pub const fn from_data_coding(data_coding: u8) -> Self {
         match data_coding {
-            // SMSC default, and IA5, which networks use for the same.
-            0x00 | 0x01 => Self::Gsm7,
+            // SMSC default, and IA5, which networks use for the same; then the coding groups of GSM 03.38, with and without
+            // a message class.
+            0x00 | 0x01 | 0x10..=0x13 | 0xF0..=0xF3 => Self::Gsm7,
             0x03 => Self::Latin1,
-            0x08 => Self::Ucs2,
-            // The coding groups of GSM 03.38, with and without a message class.
-            0x10..=0x13 | 0xF0..=0xF3 => Self::Gsm7,
-            0x18..=0x1B => Self::Ucs2,
+            0x08 | 0x18..=0x1B => Self::Ucs2,
             _ => Self::Binary,
         }
     }

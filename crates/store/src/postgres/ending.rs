@@ -404,7 +404,7 @@ impl Message {
         };
         Ok(CallbackColumns {
             id,
-            kind: rows::callback_kind(self.channel).number(),
+            kind: rows::callbacks::callback_kind(self.channel).number(),
             account_id: self.account_id,
             url: self.url.ok_or(Corrupt("callback URL"))?,
             text,

@@ -7,7 +7,7 @@ use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, HeldCallback, Page,
     ReplayCursor, ReplayRequest, ReplaySource,
 };
-use domain::{CallbackUrl, TraceContext};
+use domain::{CallbackUrl, Channel, TraceContext};
 
 use super::dispatch::{claim, payload};
 use super::senders::sender_id;
@@ -219,6 +219,14 @@ impl RecordColumns {
             created_at: timestamp(self.created_us)?,
             last: self.last.map(AttemptColumns::attempt).transpose()?,
         })
+    }
+}
+
+/// The kind of callback for messages of a channel.
+pub(crate) fn callback_kind(channel: Channel) -> CallbackKind {
+    match channel {
+        Channel::Sms | Channel::Viber => CallbackKind::Report,
+        Channel::Hlr => CallbackKind::Lookup,
     }
 }
 

@@ -282,9 +282,9 @@ pub(crate) fn judge_copy(
         let repeated = stored.swap_remove(at);
         return CopyStep::Replace(repeated.session, repeated.number);
     }
-    let is_unclear = stored.iter().any(|it| is_same(it) && it.is_elsewhere);
+    let may_repeat = stored.iter().any(|it| is_same(it) && it.is_elsewhere);
     match if_unclear {
-        IfUnclear::Wait if is_unclear => CopyStep::Wait,
+        IfUnclear::Wait if may_repeat => CopyStep::Wait,
         IfUnclear::Wait | IfUnclear::Store => CopyStep::Store,
     }
 }

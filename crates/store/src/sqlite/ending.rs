@@ -174,7 +174,7 @@ impl<'db> Endings<'db> {
                 error: Some(error),
                 network: message.network,
             };
-            let kind = rows::callback_kind(channel);
+            let kind = rows::callbacks::callback_kind(channel);
             callback = self.create_callback(kind, message.account_id, url, text, end.at_us)?;
         }
         if let Some(callback) = &mut callback {

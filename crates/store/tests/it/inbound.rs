@@ -213,7 +213,7 @@ async fn parts_become_one_message(database: Database) {
     assert_eq!(sequences, [1, 2, 3]);
     assert_eq!(set.received_at, at(1));
     let listed = store.list_part_sets(before, 10).await.expect("answers");
-    assert_eq!(listed, [set.clone()]);
+    assert_eq!(listed, std::slice::from_ref(&set));
     let replace = async |set| {
         let replaced = store.replace_parts(set, &sample(21, None)).await;
         replaced.expect("answers")
@@ -286,7 +286,7 @@ async fn messages_are_listed_by_owner_sender_number_and_time(database: Database)
     ];
     let batch = cases.map(|(id, account, from, to)| {
         let mut new = sample(id, account);
-        new.message.from = from.to_owned();
+        from.clone_into(&mut new.message.from);
         new.message.to = number(to);
         new.message.received_at = at(i64::try_from(id).expect("small"));
         let n = i64::try_from(id).expect("small");

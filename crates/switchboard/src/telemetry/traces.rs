@@ -89,7 +89,7 @@ struct Span {
     trace_id: String,
     parent_id: String,
     /// Its ID, if others know it.
-    span_id: Option<String>,
+    id: Option<String>,
     is_sampled: bool,
     /// When it began; by default, when it ended.
     began_us: Option<i64>,
@@ -109,7 +109,7 @@ impl Span {
             "message" => self.name = text,
             "trace_id" => self.trace_id = text,
             "parent_id" => self.parent_id = text,
-            "span_id" => self.span_id = Some(text),
+            "span_id" => self.id = Some(text),
             name => {
                 self.has_failed |= name == "outcome" && text == "failed";
                 self.add(field, &json!({ "stringValue": text }));
@@ -118,7 +118,7 @@ impl Span {
     }
 
     fn to_json(&self) -> Value {
-        let (kind, span_id) = match &self.span_id {
+        let (kind, span_id) = match &self.id {
             Some(id) => (CLIENT, id.clone()),
             None => (INTERNAL, random_id()),
         };
@@ -236,7 +236,7 @@ impl TraceExport {
 
     async fn export(&mut self, spans: Vec<Value>, tries: u32) {
         let count_spans = spans.len();
-        let body = Bytes::from(request_body(spans).to_string());
+        let body = Bytes::from(request_body(&spans).to_string());
         let mut result = self.send(body.clone()).await;
         for _ in 1..tries {
             match &result {
@@ -292,7 +292,7 @@ struct ExportError {
     may_work_later: bool,
 }
 
-fn request_body(spans: Vec<Value>) -> Value {
+fn request_body(spans: &[Value]) -> Value {
     let attribute =
         |key: &str, value: &str| json!({ "key": key, "value": { "stringValue": value } });
     json!({ "resourceSpans": [{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use domain::inbound::message::InboundRecord;
+use domain::inbound::message::{InboundMessage as Message, InboundRecord};
 use domain::inbound::number::InboundNumber;
 use domain::ports::{Cursor, InboundFilter, InboundOwner};
 use domain::{AccountId, MessageId, Msisdn};
@@ -96,7 +96,7 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let (filter, cursor) = read_query(caller.access.account, query.as_deref().unwrap_or(""))?;
     let page = rest.engine.numbers.list_messages(&filter, cursor).await?;
-    let rows: Vec<InboundRecord> = page.rows.iter().map(|message| message.record()).collect();
+    let rows: Vec<InboundRecord> = page.rows.iter().map(Message::record).collect();
     Ok(page_response(rows, page.next))
 }
 
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_schema_has_the_fields_of_the_record() {
-        let message = domain::inbound::message::InboundMessage {
+        let message = Message {
             id: MessageId::new(1).expect("in range"),
             account: None,
             carrier: String::new(),

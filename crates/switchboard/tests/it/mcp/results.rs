@@ -237,125 +237,58 @@ fn refusals_are_results_of_the_tool() {
         (message["state"] == "sent").then_some(())
     });
     let own = &service.token;
+    let case = |token, code| move |tool, arguments, part| (token, tool, arguments, code, part);
+    let (invalid, conflict) = (case(own, "INVALID_INPUT"), case(own, "CONFLICT"));
+    let (unknown, foreign) = (case(own, "NOT_FOUND"), case(&other, "NOT_FOUND"));
     for (token, tool, arguments, code, part) in [
-        (own, "get_message", json!({}), "INVALID_INPUT", "'id'"),
-        (
-            own,
-            "get_message",
-            json!({ "id": [1] }),
-            "INVALID_INPUT",
-            "'id'",
-        ),
-        (
-            own,
-            "get_message",
-            json!({ "id": "../token" }),
-            "NOT_FOUND",
-            "../token",
-        ),
-        (
-            own,
+        invalid("get_message", json!({}), "'id'"),
+        invalid("get_message", json!({ "id": [1] }), "'id'"),
+        unknown("get_message", json!({ "id": "../token" }), "../token"),
+        invalid(
             "get_message",
             json!({ "id": sent, "waitSeconds": 31 }),
-            "INVALID_INPUT",
             "0 to 30",
         ),
-        (
-            own,
+        invalid(
             "get_message",
             json!({ "id": sent, "waitSeconds": -1 }),
-            "INVALID_INPUT",
             "'waitSeconds'",
         ),
-        (
-            own,
+        invalid(
             "get_message",
             json!({ "id": sent, "waitSeconds": 1.5 }),
-            "INVALID_INPUT",
             "'waitSeconds'",
         ),
-        (
-            own,
+        invalid(
             "get_message",
             json!({ "id": sent, "waitSeconds": true }),
-            "INVALID_INPUT",
             "'waitSeconds'",
         ),
-        (
-            own,
-            "get_message",
-            json!({ "id": lookup }),
-            "NOT_FOUND",
-            "no message",
-        ),
-        (
-            own,
-            "get_lookup",
-            json!({ "id": sent }),
-            "NOT_FOUND",
-            "no lookup",
-        ),
-        (
-            own,
+        unknown("get_message", json!({ "id": lookup }), "no message"),
+        unknown("get_lookup", json!({ "id": sent }), "no lookup"),
+        invalid(
             "get_lookup",
             json!({ "id": lookup, "waitSeconds": "x" }),
-            "INVALID_INPUT",
             "'waitSeconds'",
         ),
-        (
-            own,
+        conflict(
             "cancel_message",
             json!({ "id": sent }),
-            "CONFLICT",
             "only a scheduled message",
         ),
-        (
-            own,
-            "cancel_message",
-            json!({ "id": "999999" }),
-            "NOT_FOUND",
-            "no message",
-        ),
-        (
-            own,
-            "list_senders",
-            json!({ "limit": 0 }),
-            "INVALID_INPUT",
-            "'limit'",
-        ),
-        (
-            own,
-            "list_senders",
-            json!({ "limit": 501 }),
-            "INVALID_INPUT",
-            "1 to 500",
-        ),
-        (
-            own,
-            "list_senders",
-            json!({ "cursor": "x" }),
-            "INVALID_INPUT",
-            "'cursor'",
-        ),
-        (
-            &other,
+        unknown("cancel_message", json!({ "id": "999999" }), "no message"),
+        invalid("list_senders", json!({ "limit": 0 }), "'limit'"),
+        invalid("list_senders", json!({ "limit": 501 }), "1 to 500"),
+        invalid("list_senders", json!({ "cursor": "x" }), "'cursor'"),
+        foreign(
             "get_message",
             json!({ "id": sent, "waitSeconds": 30 }),
-            "NOT_FOUND",
             "no message",
         ),
-        (
-            &other,
-            "cancel_message",
-            json!({ "id": sent }),
-            "NOT_FOUND",
-            "no message",
-        ),
-        (
-            &other,
+        foreign("cancel_message", json!({ "id": sent }), "no message"),
+        foreign(
             "get_lookup",
             json!({ "id": lookup, "waitSeconds": 30 }),
-            "NOT_FOUND",
             "no lookup",
         ),
     ] {

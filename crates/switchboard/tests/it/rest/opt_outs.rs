@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use testkit::{Backend, temp_dir};
 
-use super::on_both_backends;
 use super::service::{Service, in_seconds, message, sms_with, tomorrow, wait_for, with_offset};
 
 on_both_backends!(

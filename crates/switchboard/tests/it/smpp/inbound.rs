@@ -49,8 +49,8 @@ fn a_text_reaches_its_account(backend: Backend) {
     let (smsc, receiver) = (Smsc::start(), Receiver::start());
     let service = start(backend, carrier("alpha", smsc.addr(), ""));
     let url = receiver.url("/all");
-    let set = ["account", "set", "main", &format!("inbound_url={url}")];
-    assert!(service.server.cli(&set).status.success());
+    let setting = ["account", "set", "main", &format!("inbound_url={url}")];
+    assert!(service.server.cli(&setting).status.success());
     add_number(&service, &["--number", "1234", "--account", "main"]);
     let join = receiver.url("/join");
     let (_, secret) = signing_account(&service);
@@ -70,8 +70,8 @@ fn a_text_reaches_its_account(backend: Backend) {
     send(&smsc, &text("Hello", "1234"));
     send(&smsc, &text("JOIN, please", "1234"));
     send(&smsc, &text("nobody's", "5678"));
-    let received = wait_for_callbacks(&receiver, 2);
-    let of = |path: &str| received.iter().find(|request| request.path == path);
+    let callbacks = wait_for_callbacks(&receiver, 2);
+    let of = |path: &str| callbacks.iter().find(|request| request.path == path);
     let hello = body(of("/all").expect("the number's"));
     let expected = json!({
         "id": hello["id"], "from": "+37120000001", "to": "1234", "message": "Hello", "received": hello["received"],
@@ -112,8 +112,8 @@ fn parts_in_any_order_are_one_message(backend: Backend) {
     service.server.kill9();
     service.server.restart();
     send(&smsc, &part(2));
-    let received = wait_for_callbacks(&receiver, 1);
-    let message = body(&received[0]);
+    let callbacks = wait_for_callbacks(&receiver, 1);
+    let message = body(&callbacks[0]);
     assert_eq!(message["message"], words.concat());
     assert_eq!(
         (&message["parts"], &message["coding"]),
@@ -144,8 +144,8 @@ fn a_text_is_not_lost_or_doubled_when_the_link_breaks(backend: Backend) {
     });
     send(&smsc, &text("lost answer", "1234"));
     send(&smsc, &text("the last", "1234"));
-    let received = wait_for_callbacks(&receiver, 4);
-    let mut texts: Vec<String> = received
+    let callbacks = wait_for_callbacks(&receiver, 4);
+    let mut texts: Vec<String> = callbacks
         .iter()
         .map(|request| {
             body(request)["message"]
