@@ -21,7 +21,7 @@ async fn a_text_is_read_in_every_form() {
     let part = |total, sequence| Concatenation::new(7, total, sequence);
     let with_header = |header: &[u8], octets: &[u8]| [header, octets].concat();
     let sar = [tlv(0x020C, &[0, 7]), tlv(0x020E, &[2]), tlv(0x020F, &[1])];
-    let port = [6, 5, 4, 0x0B, 0x84, 0x23, 0xF0];
+    let other = [6, 5, 4, 0x0B, 0x84, 0x23, 0xF0];
     let cases = [
         ("plain", text(b"Hi"), Alphabet::Gsm7, None, None),
         (
@@ -75,10 +75,10 @@ async fn a_text_is_read_in_every_form() {
         ),
         (
             "another header",
-            text(&with_header(&port, b"Hi")).esm_class(0x40),
+            text(&with_header(&other, b"Hi")).esm_class(0x40),
             Alphabet::Gsm7,
             None,
-            Udh::from_bytes(&port).ok(),
+            Udh::from_bytes(&other).ok(),
         ),
     ];
     for (index, (name, sent, alphabet, concatenation, udh)) in cases.into_iter().enumerate() {

@@ -24,9 +24,15 @@ fn message_id(row: i64) -> i64 {
 /// A number or Boolean that fits all columns of that name.
 fn number(table: &str, column: &str, row: i64) -> i64 {
     match (table, column) {
-        (_, "coding_given" | "suspended" | "approved_senders_only" | "admins_consent_only") => {
-            row % 2
-        }
+        (
+            _,
+            "coding_given"
+            | "suspended"
+            | "approved_senders_only"
+            | "admins_consent_only"
+            | "incomplete"
+            | "ended",
+        ) => row % 2,
         ("queue" | "callback_queue", "owner") => row % 3 - 1,
         ("callback_attempt", "id") => (row << 20) | (row % 5 + 1),
         ("callback", "state") => row % 3,
@@ -52,6 +58,8 @@ fn is_empty(table: &str, column: &str, row: i64) -> bool {
         ("transit", "status"),
         ("early_receipt", "report"),
         ("callback", "url"),
+        ("inbound", "account_id"),
+        ("inbound", "in_reply_to"),
         ("callback", "payload"),
         ("sender", "reason"),
         ("person", "totp_secret"),
