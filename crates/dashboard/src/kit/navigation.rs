@@ -124,23 +124,23 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 11), ("Settings", 2)],
+                vec![("Account", 12), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 11), ("Settings", 6)],
+                vec![("Account", 12), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 11), ("Settings", 6), ("Operator", 12)],
+                vec![("Account", 12), ("Settings", 6), ("Operator", 13)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 12)],
+                vec![("Settings", 2), ("Operator", 13)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 11), ("Settings", 4), ("Operator", 12)],
+                vec![("Account", 12), ("Settings", 4), ("Operator", 13)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

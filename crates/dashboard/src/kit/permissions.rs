@@ -30,7 +30,7 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
     match scope {
         Permission::SmsSend => (
             "Send SMS",
-            "Sends text messages for your account, sees what they would cost and whether they were delivered, and cancels scheduled ones. Each message is paid from the balance.",
+            "Sends text messages for your account, sees what they would cost and whether they were delivered, reads what people answer to your numbers, and cancels scheduled ones. Each message is paid from the balance.",
             true,
         ),
         Permission::ViberSend => (
@@ -50,7 +50,7 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
         ),
         Permission::SmsRead => (
             "Read messages",
-            "Sees the list of messages, scheduled messages with their texts, the state of messages, and what a message would cost.",
+            "Sees the list of messages, scheduled messages and the inbox with their texts, the state of messages, and what a message would cost.",
             false,
         ),
         Permission::SenderWrite => (
@@ -75,7 +75,7 @@ mod tests {
         for (scope, parts) in [
             (
                 Permission::SmsSend,
-                &["Sends", "cost", "delivered", "cancels"][..],
+                &["Sends", "cost", "delivered", "answer", "cancels"][..],
             ),
             (Permission::SmsRates, &["what a message costs"][..]),
             (

@@ -104,6 +104,10 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;
         ALTER TABLE transit DROP COLUMN cost_micros;
         ALTER TABLE account DROP COLUMN low_balance_micros;
+        DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change;
+        ALTER TABLE message DROP COLUMN notice;
+        DROP TABLE inbound_number; DROP TABLE inbound; DROP TABLE inbound_part; DROP TABLE inbound_copy;
+        ALTER TABLE account DROP COLUMN inbound_url;
         DROP TABLE alert; DROP TABLE notification; DROP TABLE notify_setting;
         DROP TABLE membership; ALTER TABLE session DROP COLUMN chosen_account_id; DROP TABLE invitation;
         CREATE TABLE invitation (email TEXT PRIMARY KEY, hash BYTEA NOT NULL UNIQUE,

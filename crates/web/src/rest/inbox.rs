@@ -13,7 +13,7 @@ use requests::Problem;
 use utoipa::ToSchema;
 
 use super::Rest;
-use super::caller::{Caller, SmsRead};
+use super::caller::{Caller, SmsReadOrSend};
 use super::document::Failure;
 use super::messages::{DEFAULT_LIST, invalid, page_response, read_cursor, read_time};
 use super::sms::{read_id, read_path, unknown_message};
@@ -85,13 +85,13 @@ pub(super) struct InboundMessage {
         )),
         (status = 400, description = "A parameter breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token lacks `sms:read`.", body = Failure),
+        (status = 403, description = "The token has neither `sms:read` nor `sms:send`.", body = Failure),
         (status = 503, description = "Overloaded or without its database; `Retry-After` says when to try again.", body = Failure),
     ),
 )]
 pub(super) async fn list(
     State(rest): State<Arc<Rest>>,
-    caller: Caller<SmsRead>,
+    caller: Caller<SmsReadOrSend>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let (filter, cursor) = read_query(caller.access.account, query.as_deref().unwrap_or(""))?;
@@ -109,13 +109,13 @@ pub(super) async fn list(
     responses(
         (status = 200, description = "The message.", body = InboundMessage),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token lacks `sms:read`.", body = Failure),
+        (status = 403, description = "The token has neither `sms:read` nor `sms:send`.", body = Failure),
         (status = 404, description = "This account has no such message.", body = Failure),
     ),
 )]
 pub(super) async fn find(
     State(rest): State<Arc<Rest>>,
-    caller: Caller<SmsRead>,
+    caller: Caller<SmsReadOrSend>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let id = read_path(path)?;

@@ -187,7 +187,7 @@ fn arguments(tool: &str) -> Value {
         "lookup_hlr" => json!({ "msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/" }),
         "get_operator" => json!({ "operatorId": 1 }),
         "get_message" | "get_lookup" | "cancel_message" => json!({ "id": 1 }),
-        "get_account" | "list_senders" => json!({}),
+        "get_account" | "list_senders" | "list_inbox" => json!({}),
         "correct_phone_number" => json!({ "Number": "29111111", "CountryIso": "LV" }),
         _ => json!({ "country": "LV" }),
     }

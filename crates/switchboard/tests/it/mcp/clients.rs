@@ -124,6 +124,7 @@ fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)>
         ("cancel_message", json!({ "id": sent }), false),
         ("get_account", json!({}), true),
         ("list_senders", json!({ "limit": 1 }), true),
+        ("list_inbox", json!({ "from": "+37120000001" }), true),
     ]
 }
 

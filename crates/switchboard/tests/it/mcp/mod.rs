@@ -19,7 +19,7 @@ use testkit::http::Response;
 use crate::rest::service::Service;
 
 /// The tools and the scope of each: first as the contract lists them, then ours. One tool needs none.
-pub(super) const TOOLS: [(&str, &str); 15] = [
+pub(super) const TOOLS: [(&str, &str); 16] = [
     ("send_sms", "sms:send"),
     ("get_sms_rates", "sms:rates"),
     ("register_sender_id", "sender:write"),
@@ -35,6 +35,7 @@ pub(super) const TOOLS: [(&str, &str); 15] = [
     ("cancel_message", "sms:send"),
     ("get_account", ""),
     ("list_senders", "sender:write"),
+    ("list_inbox", "sms:send"),
 ];
 
 /// The two eras of the protocol.

@@ -51,7 +51,7 @@ fn every_tool_describes_its_scope_and_cost() {
         let destructive = billable || name == "cancel_message";
         assert_eq!(hints["destructiveHint"], json!(destructive), "{name}");
         let reads = ["numbers:read", "sms:rates", ""].contains(&scope)
-            || ["get_message", "get_lookup", "list_senders"].contains(&name);
+            || ["get_message", "get_lookup", "list_senders", "list_inbox"].contains(&name);
         assert_eq!(hints["readOnlyHint"], json!(reads), "{name}");
         for schema in ["inputSchema", "outputSchema"] {
             assert_eq!(tool[schema]["type"], "object", "{name}: {schema}");

@@ -37,6 +37,7 @@ mod first_start;
 mod half_sent;
 mod hlr;
 mod idempotency;
+mod inbox;
 mod isolation;
 mod landing;
 mod listing;
