@@ -164,7 +164,9 @@ fn requests_without_a_token_are_slowed_down_by_address() {
         Some(post(&service, &[])).filter(|response| response.status != 401)
     });
     assert_eq!(slowed.status, 429);
-    assert_eq!(slowed.header("retry-after"), Some("2"));
+    // Two seconds, of which a slow machine may have used one.
+    let retry_after = slowed.header("retry-after");
+    assert!(matches!(retry_after, Some("1" | "2")), "{retry_after:?}");
     assert_eq!(envelope(&slowed.json()).0, "RATE_LIMITED");
     let valid = service.call_method(Era::Handshake, &service.token, "tools/list", json!({}));
     assert_eq!(
