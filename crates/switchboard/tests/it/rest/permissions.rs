@@ -24,6 +24,9 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("POST", "/sms", &["sms:send"], 200),
     ("GET", "/sms", &["sms:read"], 200),
     ("GET", "/sms/status/{id}", &["sms:read", "sms:send"], 200),
+    ("GET", "/sms/inbox", &["sms:read", "sms:send"], 200),
+    // It was sent, not received.
+    ("GET", "/sms/inbox/{id}", &["sms:read", "sms:send"], 404),
     ("DELETE", "/sms/{id}", &["sms:send"], 200),
     ("GET", "/messages", &["sms:read"], 200),
     ("POST", "/sms/cost", &["sms:read", "sms:send"], 200),
