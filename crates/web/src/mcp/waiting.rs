@@ -94,7 +94,8 @@ mod tests {
                 reads += 1;
             }
             assert_eq!(began.elapsed().as_secs(), waited_s);
-            assert!(reads <= 3 * waited_s, "{reads} reads in {waited_s} s");
+            // Two a second, and two more because the first pauses are shorter.
+            assert!(reads <= 2 * waited_s + 2, "{reads} reads in {waited_s} s");
             assert!(reads >= waited_s, "{reads} reads in {waited_s} s");
         }
     }
