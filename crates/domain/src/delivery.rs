@@ -264,7 +264,7 @@ pub struct Callback {
 }
 
 impl Callback {
-    /// The trace for the next attempt, which is a span of its own: the same for the request and for whoever records it.
+    /// The trace context of the next attempt. Each attempt is a span; the request and the exported span use the same ID.
     pub fn attempt_trace(&self) -> Option<TraceContext> {
         let trace = self.trace.as_deref()?;
         let mut span = DefaultHasher::new();

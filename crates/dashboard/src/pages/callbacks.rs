@@ -116,8 +116,12 @@ impl From<&CallbackRecord> for CallbackRow {
 
 fn about(callback: &CallbackRecord) -> (String, String) {
     let (label, page, id) = match (callback.about, callback.kind) {
+        // The page of the callback shows the whole message.
+        (CallbackSubject::Inbound(id), _) => {
+            let page = format!("/dashboard/callbacks/{}", callback.id);
+            return (format!("inbound message {id}"), page);
+        }
         (CallbackSubject::Sender(id), _) => ("sender", "senders", id.get()),
-        (CallbackSubject::Inbound(id), _) => ("inbound message", "inbox", id.get()),
         (CallbackSubject::Message(id), CallbackKind::Lookup) => ("lookup", "lookups", id.get()),
         (CallbackSubject::Message(id), _) => ("message", "messages", id.get()),
     };

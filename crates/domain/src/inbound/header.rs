@@ -7,7 +7,7 @@ const CONCATENATION_8: u8 = 0x00;
 /// Information element: concatenation with a reference of 16 bits.
 const CONCATENATION_16: u8 = 0x08;
 
-/// Which part of which text this is.
+/// The position of a part in a long text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Concatenation {
     /// Equal for all parts of a text.

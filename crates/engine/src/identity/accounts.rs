@@ -133,7 +133,7 @@ impl Accounts {
         self.store.find_account_by_id(id).await
     }
 
-    /// What is left of the daily cap of an account today, UTC; `None` without a cap.
+    /// How much an account may still spend today (UTC) under its daily cap; `None` if it has no cap.
     pub async fn left_today(&self, id: AccountId) -> Result<Option<Money>, StoreError> {
         let funds = self.store.find_funds(id).await?;
         let today = day_of(self.clock.now());

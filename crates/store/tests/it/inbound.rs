@@ -159,7 +159,7 @@ async fn a_message_is_stored_with_its_callback(database: Database) {
     let every = CallbackFilter::default();
     let callbacks = store.search_callbacks(&every, newest);
     let callbacks = callbacks.await.expect("answers").rows;
-    assert_eq!(callbacks.len(), 1, "nobody is told about an unclaimed one");
+    assert_eq!(callbacks.len(), 1, "an unclaimed message has no callback");
     assert_eq!(callbacks[0].payload, own.message.payload());
     assert_eq!(callbacks[0].url, "https://example.com/inbound");
     let claimed = store.claim_callbacks(node, 10, &[]).await.expect("answers");

@@ -19,7 +19,7 @@ on_every_store!(
     a_refused_recipient_is_not_charged,
 );
 
-/// Three recipients, the second of which is refused.
+/// Three recipients. The second one is refused.
 fn partly_refused() -> Submission {
     let mut partly = Submission {
         recipients: submission(1, 3).recipients,

@@ -22,7 +22,7 @@ pub(crate) enum OptOutCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Add the recipients of a CSV file with the header `number,sender`; an empty sender stands for all senders
+    /// Add the recipients of a CSV file with the header `number,sender`; leave the sender empty for all senders
     Import {
         /// The file; `-` reads standard input
         file: PathBuf,

@@ -164,7 +164,7 @@ fn requests_without_a_token_are_slowed_down_by_address() {
         Some(post(&service, &[])).filter(|response| response.status != 401)
     });
     assert_eq!(slowed.status, 429);
-    // Two seconds, of which a slow machine may have used one.
+    // The limit lasts two seconds. On a slow machine, one of them may be over already.
     let retry_after = slowed.header("retry-after");
     assert!(matches!(retry_after, Some("1" | "2")), "{retry_after:?}");
     assert_eq!(envelope(&slowed.json()).0, "RATE_LIMITED");

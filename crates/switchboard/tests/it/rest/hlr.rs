@@ -88,7 +88,7 @@ fn a_lookup_without_a_callback_is_only_read(backend: Backend) {
             response.text()
         );
     }
-    // An address that is given is used all the same.
+    // If a URL is given, it is used.
     let bad = json!({"msisdn": "+37129100000", "callBackUrl": "http://10.0.0.1/"});
     assert_eq!(post("/hlr?callback=none", &bad).status, 400);
     let receiver = Receiver::start();

@@ -30,7 +30,7 @@ Example: {}",
                 "properties": {
                     "creditLimit": { "type": "string", "description": "How far the balance may go below zero, a decimal." },
                     "dailyCap": nullable("string", "The most that may be charged on one UTC day, a decimal; null without a cap."),
-                    "leftToday": nullable("string", "What is left of the daily cap until midnight UTC, a decimal; null without a cap."),
+                    "leftToday": nullable("string", "How much may still be spent until midnight UTC under the daily cap, as a decimal; null if there is no cap."),
                     "perRecipientHour": nullable("integer", "The most messages that one recipient may get within an hour; null without a limit."),
                     "countries": list("The countries that the account may send to, ISO 3166-1 alpha-2; empty means all."),
                     "approvedSendersOnly": { "type": "boolean", "description": "Whether messages must come from an approved sender; list_senders lists them." },
