@@ -26,6 +26,7 @@ mod opt_outs;
 mod outside;
 mod people;
 mod privacy;
+mod replies;
 mod second_factor;
 mod senders;
 mod sessions;
@@ -86,6 +87,7 @@ pub use people::{
     Purpose, Redeemed,
 };
 pub use privacy::{PrivacyStore, SubjectMessage, SubjectPage};
+pub use replies::{DueReply, NewReply, ReplyStore};
 pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 pub use sessions::{NewSession, SessionStore};
@@ -164,6 +166,7 @@ pub trait Store:
     + OAuthStore
     + HistoryStore
     + InboundStore
+    + ReplyStore
     + ExportStore
     + PrivacyStore
     + TrafficStore
@@ -184,6 +187,7 @@ impl<T> Store for T where
         + OAuthStore
         + HistoryStore
         + InboundStore
+        + ReplyStore
         + ExportStore
         + PrivacyStore
         + TrafficStore

@@ -53,6 +53,7 @@ mod worker;
 
 use std::sync::Arc;
 
+use domain::inbound::words::Words;
 use domain::ports::{
     CallbackSender, ClientDocuments, HandsetSink, ImageGuard, Machine, Mailer, NodeInfo,
     NotificationSender, ReceiptSink, Store, StoreError, UrlGuard,
@@ -61,6 +62,7 @@ use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use identity::hasher::Hasher;
+use inbound::Composer;
 use refusals::follow::ListFollower;
 use sending::submit::Approvals;
 use worker::Worker;
@@ -77,7 +79,7 @@ pub use identity::gate::Gate;
 pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
 pub use identity::sign_in::SignIn;
-pub use inbound::Numbers;
+pub use inbound::{Numbers, SimulatedHandset};
 pub use invalid::{Field, Invalid};
 pub use reading::export::Exports;
 pub use reading::history::History;
@@ -115,6 +117,8 @@ pub struct Settings {
     pub keep_texts: Option<SignedDuration>,
     /// How long a text from a handset waits for missing parts.
     pub incomplete_after: SignedDuration,
+    /// Words such as STOP.
+    pub words: Arc<Words>,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
     /// Whether accounts have metrics of their own.
@@ -147,6 +151,8 @@ pub struct Outside {
     pub machine: Arc<dyn Machine>,
     /// Sends notifications.
     pub notifications: Arc<dyn NotificationSender>,
+    /// Sends e-mail, if that is configured.
+    pub mailer: Option<Arc<dyn Mailer>>,
 }
 
 /// The use cases, built once and shared by REST, MCP and the dashboard.
@@ -177,6 +183,8 @@ pub struct Engine {
     pub accounts: Accounts,
     /// Numbers that accounts own, and their inboxes.
     pub numbers: Numbers,
+    /// Texts as if a handset had sent them.
+    pub simulated_handset: SimulatedHandset,
     /// Reference data and prices.
     pub catalogues: Arc<Catalogues>,
     /// Invitations, roles and password resets.
@@ -194,7 +202,7 @@ pub struct Engine {
     /// OAuth grants.
     pub grants: Grants,
     /// The opt-out lists of accounts.
-    pub opt_outs: OptOuts,
+    pub opt_outs: Arc<OptOuts>,
     /// The operators' block list.
     pub blocks: Blocks,
     /// Carriers and routing rules in force.
@@ -219,8 +227,13 @@ impl Engine {
         let routing = Routing::new(store.clone(), catalogues.clone());
         let mailer = guards.mailer.clone();
         let follower = ListFollower::start(store.clone(), routing.refusals().clone()).await?;
-        let (node, worker) =
-            join(&store, &clock, &routing, outside, mailer.clone(), &settings).await?;
+        let opt_outs = Arc::new(OptOuts::new(
+            store.clone(),
+            store.clone(),
+            clock.clone(),
+            Some(follower.clone()),
+        ));
+        let (node, worker) = join(&store, &clock, &routing, &opt_outs, outside, &settings).await?;
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let gate = Gate::start(store.clone(), clock.clone());
         let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
@@ -235,6 +248,12 @@ impl Engine {
             dispatch,
             &settings,
         ));
+        let composer = Composer::new(
+            store.clone(),
+            catalogues.clone(),
+            opt_outs.clone(),
+            settings.words,
+        );
         let hasher = Arc::new(Hasher::default());
         let (sender_store, pin_from) = (store.clone(), settings.pin_from);
         let senders = Senders::new(sender_store, clock.clone(), urls, submit.clone(), pin_from);
@@ -259,12 +278,8 @@ impl Engine {
             alerts: Alerts::new(store.clone(), clock.clone(), alert_urls),
             mailer,
             audit: Audit::new(store.clone(), clock.clone()),
-            opt_outs: OptOuts::new(
-                store.clone(),
-                store.clone(),
-                clock.clone(),
-                Some(follower.clone()),
-            ),
+            opt_outs,
+            simulated_handset: SimulatedHandset::new(store.clone(), clock.clone(), composer),
             blocks: Blocks::new(
                 store.clone(),
                 store.clone(),
@@ -284,7 +299,11 @@ impl Engine {
     /// is not a worker needs no handles: it uses the plan only to decide what can be sent at all.
     pub async fn equip(&self, plan: Plan, handles: Vec<CarrierHandle>) -> Result<(), StoreError> {
         match &self.worker {
-            Some(worker) => worker.dispatch.equip(plan, handles).await,
+            Some(worker) => {
+                worker.dispatch.equip(plan, handles).await?;
+                worker.inbound.send_replies(&self.submit);
+                Ok(())
+            }
             None => self.routing.set(plan, Arc::default()).await,
         }
     }
@@ -366,8 +385,8 @@ async fn join(
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
     routing: &Arc<Routing>,
+    opt_outs: &Arc<OptOuts>,
     outside: Option<Outside>,
-    mailer: Option<Arc<dyn Mailer>>,
     settings: &Settings,
 ) -> Result<(Arc<Node>, Option<Worker>), StoreError> {
     let info = NodeInfo {
@@ -375,7 +394,7 @@ async fn join(
         ..settings.node_info.clone()
     };
     let node = Node::start(store.clone(), clock.clone(), info).await?;
-    let start = |outside| Worker::start(store, clock, &node, routing, outside, mailer, settings);
+    let start = |outside| Worker::start(store, clock, &node, routing, opt_outs, outside, settings);
     let worker = outside.map(start);
     Ok((node, worker))
 }

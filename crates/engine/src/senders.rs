@@ -206,7 +206,7 @@ impl Senders {
             carries_code: true,
             lifetime: PIN_LIFETIME,
         };
-        let Err(error) = self.submit.send_notice(account, notice).await else {
+        let Err(error) = self.submit.send_notice(account, notice, None).await else {
             return Ok(());
         };
         if let Err(error) = self.store.withdraw_pin(id, hash).await {

@@ -112,6 +112,7 @@ migrations! {
     29 "0029_trace" Compatible,
     30 "0030_inbound" Compatible,
     31 "0031_opt_outs" Compatible,
+    32 "0032_replies" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -154,6 +154,7 @@ mod prune;
 mod receipts;
 mod refused;
 mod replay;
+mod replies;
 mod retention;
 mod retry;
 mod scan_start;

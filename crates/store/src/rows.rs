@@ -35,6 +35,7 @@ mod pages;
 pub(crate) mod people;
 pub(crate) mod privacy;
 pub(crate) mod records;
+pub(crate) mod replies;
 pub(crate) mod senders;
 pub(crate) mod sweep;
 pub(crate) mod traffic;

@@ -42,6 +42,7 @@ pub(crate) mod operations;
 pub(crate) mod opt_outs;
 pub(crate) mod people;
 pub(crate) mod replay;
+pub(crate) mod replies;
 pub(crate) mod second_factor;
 pub(crate) mod senders;
 pub(crate) mod sessions;

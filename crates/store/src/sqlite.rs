@@ -61,6 +61,7 @@ mod prune;
 mod readers;
 mod receipts;
 mod replay;
+mod replies;
 mod second_factor;
 mod senders;
 mod sends;

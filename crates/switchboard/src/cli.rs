@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use account::{AccountChange, AccountCommand};
+pub(crate) use account::{AccountChange, AccountCommand, ReplyChange};
 pub(crate) use audit::AuditArgs;
 pub(crate) use callbacks::{CallbackSelector, CallbacksCommand};
 pub(crate) use carrier::CarrierCommand;

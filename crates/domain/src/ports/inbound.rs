@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cursor, Page, StoreError};
+use super::{Cursor, NewReply, Page, StoreError};
 use crate::callback_url::CallbackUrl;
 use crate::ids::{AccountId, MessageId, NodeId};
 use crate::inbound::assembly::PartText;
@@ -104,6 +104,8 @@ pub struct NewInbound {
     pub message: InboundMessage,
     /// `None` if it is only in the inbox.
     pub url: Option<CallbackUrl>,
+    /// The reply to a word such as STOP, stored with the message and sent afterwards.
+    pub reply: Option<NewReply>,
 }
 
 /// What a carrier delivered.

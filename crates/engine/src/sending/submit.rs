@@ -19,7 +19,8 @@ use domain::message::text::Shape;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp, TraceContext,
+    Access, AccountId, Clock, Country, MessageId, Money, Msisdn, Network, Originator, Timestamp,
+    TraceContext,
 };
 use jiff::SignedDuration;
 
@@ -111,6 +112,12 @@ impl IdempotentRequest {
             key: domain::sha256(&[key]),
             body: domain::sha256(&[body]),
         })
+    }
+
+    /// Of the reply to a message from a handset. No caller can have this key: it is not visible ASCII.
+    pub(crate) fn of_reply(to: MessageId) -> Self {
+        let key = domain::sha256(&[b"\0reply to ", to.to_string().as_bytes()]);
+        Self { key, body: key }
     }
 }
 
@@ -266,10 +273,13 @@ impl Submit {
         &self,
         account: AccountId,
         notice: Notice,
+        repeatable: Option<IdempotentRequest>,
     ) -> Result<AcceptedMessages, SubmitError> {
-        let routed = self.route(notice.check(account, self.clock.now())?)?;
+        let now = self.clock.now();
+        let routed = self.route(notice.check(account, now)?)?;
         routed.check_routes(Field::SenderName)?;
-        self.intake.store(routed, None).await
+        let claim = repeatable.map(|request| claim(request, now));
+        self.intake.store(routed, claim).await
     }
 
     /// Whether the account may send to this number's country.

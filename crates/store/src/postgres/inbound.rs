@@ -10,7 +10,8 @@ use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
 use domain::ports::{
     Cursor, Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundPart,
-    InboundStore, NewInbound, NumberEntry, OwnedNumber, Page, PartKey, PartSet, StoreError,
+    InboundStore, NewInbound, NewReply, NumberEntry, OwnedNumber, Page, PartKey, PartSet,
+    StoreError,
 };
 use domain::{CallbackUrl, Timestamp};
 use jiff::SignedDuration;
@@ -25,7 +26,7 @@ use crate::rows::inbound::{
     entry_key, judge_copy, message, owned_number, part_sets, set_key, stored_part,
 };
 use crate::rows::{Corrupt, before, duration_us, micros, page};
-use crate::sql::inbound as sql;
+use crate::sql::{inbound as sql, replies};
 
 /// A node that is not alive any more has no sessions.
 const FIND_COPIES: &str = concat!(
@@ -219,6 +220,12 @@ async fn store_messages(
         let kind = CallbackKind::Inbound.number();
         let values: Values<'_> = &[&accounts, &ids, &urls, &payloads, &kind];
         execute(transaction, NOTIFY, values).await?;
+    }
+    for new in messages {
+        if let Some(NewReply { account, text }) = &new.reply {
+            let values: Values<'_> = &[&new.message.id.as_i64(), &account.as_i64(), text];
+            execute(transaction, replies::STORE_DUE.postgres, values).await?;
+        }
     }
     Ok(())
 }

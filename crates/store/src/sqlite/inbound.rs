@@ -22,7 +22,7 @@ use crate::rows::inbound::{
     entry_key, judge_copy, message, owned_number, part_sets, set_key, stored_part,
 };
 use crate::rows::{NOBODY, before, duration_us, micros, page};
-use crate::sql::inbound as sql;
+use crate::sql::{inbound as sql, replies};
 
 /// Only one node delivers on `SQLite`, so the sessions of other nodes are over.
 const FIND_COPIES: &str = "
@@ -304,6 +304,11 @@ fn store(db: &Connection, new: &NewInbound, now_us: i64) -> Result<()> {
         ])?;
         let mut queue = db.prepare_cached(QUEUE_CALLBACK)?;
         queue.execute([NOBODY, now_us, callback])?;
+    }
+    if let Some(reply) = &new.reply {
+        let values = params![columns.id, reply.account.as_i64(), reply.text];
+        let mut store = db.prepare_cached(replies::STORE_DUE.sqlite)?;
+        store.execute(values)?;
     }
     Ok(())
 }

@@ -352,6 +352,8 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     )
     .sums(&["sequence"]),
+    Table::changing("account_reply", &["account_id", "request", "language"]).by(&["request"]),
+    Table::changing("inbound_reply", &["id"]).sums(&["id"]),
     Table::changing("inbound_copy", &["session", "number"]).sums(&["number"]),
     Table::changing("opt_out", &["account_id", "recipient", "sender"])
         .sums(&["recipient", "change"])

@@ -41,7 +41,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).expect("a time")
 }
 
-fn sample(id: u64, account: Option<AccountId>) -> NewInbound {
+pub(super) fn sample(id: u64, account: Option<AccountId>) -> NewInbound {
     NewInbound {
         message: InboundMessage {
             id: message(id),
@@ -60,6 +60,7 @@ fn sample(id: u64, account: Option<AccountId>) -> NewInbound {
             received_at: at(0),
         },
         url: account.map(|_| url("https://example.com/inbound")),
+        reply: None,
     }
 }
 

@@ -165,6 +165,7 @@ mod receiver_queues;
 mod refunds;
 mod refused;
 mod replay;
+mod replies;
 mod roles;
 mod scheduled;
 mod second_factor;

@@ -56,6 +56,7 @@ mod secrecy;
 mod security_headers;
 mod sender_rules;
 mod senders;
+mod stop_words;
 pub(crate) mod tls;
 mod tokens;
 mod unread;
