@@ -35,16 +35,13 @@ impl ReplyStore for PostgresStore {
     ) -> Result<(), StoreError> {
         let (account, request) = (account.as_i64(), request.number());
         let code = language_code(language);
-        let set = match &text {
-            Some(text) => {
-                let values: Values<'_> = &[&account, &request, &code, text];
-                self.execute("set a reply", sql::SET.postgres, values).await
-            }
-            None => {
-                let values: Values<'_> = &[&account, &request, &code];
-                self.execute("set a reply", sql::UNSET.postgres, values)
-                    .await
-            }
+        let set = if let Some(text) = &text {
+            let values: Values<'_> = &[&account, &request, &code, text];
+            self.execute("set a reply", sql::SET.postgres, values).await
+        } else {
+            let values: Values<'_> = &[&account, &request, &code];
+            self.execute("set a reply", sql::UNSET.postgres, values)
+                .await
         };
         set.map(drop)
     }
