@@ -183,7 +183,7 @@ pub struct Engine {
     pub accounts: Accounts,
     /// Numbers that accounts own, and their inboxes.
     pub numbers: Numbers,
-    /// Texts as if a handset had sent them.
+    /// Sends texts as if a handset had sent them.
     pub simulated_handset: SimulatedHandset,
     /// Reference data and prices.
     pub catalogues: Arc<Catalogues>,

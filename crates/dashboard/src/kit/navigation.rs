@@ -13,10 +13,11 @@ pub(crate) struct Section {
     pub(crate) links: Vec<NavLink>,
 }
 
-const ACCOUNT: [(&str, &str); 12] = [
+const ACCOUNT: [(&str, &str); 13] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
     ("Messages", "/dashboard/messages"),
+    ("Inbox", "/dashboard/inbox"),
     ("Scheduled", "/dashboard/scheduled"),
     ("Callbacks", "/dashboard/callbacks"),
     ("Senders", "/dashboard/senders"),
@@ -37,11 +38,13 @@ const SETTINGS: [(&str, &str); 6] = [
     ACCOUNTS,
     ("Changes", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 13] = [
+const OPERATOR: [(&str, &str); 15] = [
     ("Accounts", "/dashboard/operator/accounts"),
     ("People", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Block list", "/dashboard/operator/blocks"),
+    ("Inbound numbers", "/dashboard/operator/numbers"),
+    ("Unclaimed messages", "/dashboard/operator/unclaimed"),
     ("Carriers", "/dashboard/operator/carriers"),
     ("Routes", "/dashboard/operator/routes"),
     ("Prices", "/dashboard/operator/prices"),
@@ -124,23 +127,23 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 12), ("Settings", 2)],
+                vec![("Account", 13), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 12), ("Settings", 6)],
+                vec![("Account", 13), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 12), ("Settings", 6), ("Operator", 13)],
+                vec![("Account", 13), ("Settings", 6), ("Operator", 15)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 13)],
+                vec![("Settings", 2), ("Operator", 15)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 12), ("Settings", 4), ("Operator", 13)],
+                vec![("Account", 13), ("Settings", 4), ("Operator", 15)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

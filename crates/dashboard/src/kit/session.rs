@@ -46,7 +46,7 @@ impl Session {
             .with_alerts(alerts::lines(&self.signed_in, &self.alerts))
     }
 
-    fn is_operator(&self) -> bool {
+    pub(crate) fn is_operator(&self) -> bool {
         self.signed_in.role() == Role::Operator
     }
 

@@ -18,7 +18,7 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, capped_count, count};
+use crate::kit::format::{HIDDEN, Moment, capped_count, count};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
@@ -116,11 +116,7 @@ impl From<&CallbackRecord> for CallbackRow {
 
 fn about(callback: &CallbackRecord) -> (String, String) {
     let (label, page, id) = match (callback.about, callback.kind) {
-        // The page of the callback shows the whole message.
-        (CallbackSubject::Inbound(id), _) => {
-            let page = format!("/dashboard/callbacks/{}", callback.id);
-            return (format!("inbound message {id}"), page);
-        }
+        (CallbackSubject::Inbound(id), _) => ("inbound message", "inbox", id.get()),
         (CallbackSubject::Sender(id), _) => ("sender", "senders", id.get()),
         (CallbackSubject::Message(id), CallbackKind::Lookup) => ("lookup", "lookups", id.get()),
         (CallbackSubject::Message(id), _) => ("message", "messages", id.get()),
@@ -231,13 +227,18 @@ async fn show(
         _ => member.frame(),
     };
     let is_received = callback.state == CallbackState::Done;
+    let has_text = callback.kind == CallbackKind::Inbound;
     let last = tries.len().saturating_sub(1);
     let shown = tries.iter().enumerate().rev();
     let page = CallbackPage {
         frame,
         callback: CallbackRow::from(&callback),
         is_received,
-        payload: callback.payload.clone(),
+        payload: if has_text && !member.sees_texts() {
+            HIDDEN.to_owned()
+        } else {
+            callback.payload.clone()
+        },
         tries: shown
             .map(|(place, attempt)| AttemptRow::new(attempt, is_received && place == last))
             .collect(),

@@ -79,6 +79,13 @@ impl Numbers {
         self.store.list_numbers().await
     }
 
+    /// The numbers of one account.
+    pub async fn list_of(&self, account: AccountId) -> Result<Vec<OwnedNumber>, StoreError> {
+        let mut listed = self.store.list_numbers().await?;
+        listed.retain(|number| number.entry.account == account);
+        Ok(listed)
+    }
+
     /// Takes a number, or a keyword of it, from its account. `false` if nobody has it.
     pub async fn remove(
         &self,

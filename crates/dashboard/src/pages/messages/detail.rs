@@ -215,7 +215,7 @@ fn is_over(detail: &MessageDetail) -> bool {
 }
 
 /// A text that is gone was forgotten or erased: an SMS always has one.
-fn shown_text(summary: MessageSummary) -> String {
+pub(crate) fn shown_text(summary: MessageSummary) -> String {
     if summary.channel == Channel::Sms && summary.text.is_empty() {
         return "(deleted)".to_owned();
     }

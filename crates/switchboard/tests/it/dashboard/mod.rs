@@ -10,6 +10,7 @@ mod every_page;
 mod finding;
 mod first_message;
 mod first_start;
+mod inbox;
 mod live;
 mod operator_pages;
 mod sending;

@@ -9,6 +9,7 @@ mod settings;
 use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
 
+use super::inbox;
 use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::service::{Service, sms_with, tomorrow, wait_for};
@@ -66,7 +67,19 @@ pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
     };
     let number = json!({ "name": "+37120000007", "type": "MSISDN" });
     let lookup = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
+    // A conversation with a text and a reply, and a text that nobody owns.
+    let (number, handset) = ("+37120000009", "+37120000001");
+    inbox::add_number(service, number, "main");
+    let inbound = inbox::text(service, handset, number, "Is it open today?");
+    service.accept(&sms_with(
+        &json!({ "from": number, "to": handset, "message": "Until six" }),
+    ));
     vec![
+        ("{inbound}", inbound),
+        (
+            "{unclaimed}",
+            inbox::text(service, handset, "4321", "Anybody?"),
+        ),
         ("{callback}", callback["id"].to_string()),
         ("{scheduled}", schedule(service, "Hello, tomorrow")),
         ("{sender}", post("/senderId", number).text()),

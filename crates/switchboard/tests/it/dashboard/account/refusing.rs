@@ -16,7 +16,8 @@ on_both_backends!(
 );
 
 /// The forms that change something or show a secret.
-const FORMS: [&str; 18] = [
+const FORMS: [&str; 19] = [
+    "/dashboard/inbox/conversation",
     "/dashboard/opt-outs",
     "/dashboard/opt-outs/remove",
     "/dashboard/opt-outs/import",

@@ -23,6 +23,10 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/prices.csv",
     "/dashboard/operator/reference",
     "/dashboard/operator/blocks",
+    "/dashboard/operator/numbers",
+    "/dashboard/operator/unclaimed",
+    "/dashboard/operator/unclaimed/1",
+    "/dashboard/operator/carriers/handset",
     "/dashboard/operator/queues",
     "/dashboard/operator/hosts",
     "/dashboard/operator/nodes",
@@ -71,6 +75,22 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         (
             "/dashboard/operator/blocks/remove",
             vec![field("kind", "word"), field("value", "jackpot")],
+        ),
+        (
+            "/dashboard/operator/numbers",
+            vec![field("number", "1234"), field("account", "main")],
+        ),
+        (
+            "/dashboard/operator/numbers/remove",
+            vec![field("number", "1234")],
+        ),
+        (
+            "/dashboard/operator/carriers/handset",
+            vec![
+                field("from", "+37120000001"),
+                field("to", "1234"),
+                field("message", "Hello"),
+            ],
         ),
     ]
 }
