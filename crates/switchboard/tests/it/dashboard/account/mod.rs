@@ -65,7 +65,7 @@ pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
         let body = body.to_string();
         service.call_as(&service.token, "POST", path, body.as_bytes())
     };
-    let number = json!({ "name": "+37120000007", "type": "MSISDN" });
+    let sender = json!({ "name": "+37120000007", "type": "MSISDN" });
     let lookup = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
     // A conversation with a text and a reply, and a text that nobody owns.
     let (number, handset) = ("+37120000009", "+37120000001");
@@ -82,7 +82,7 @@ pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
         ),
         ("{callback}", callback["id"].to_string()),
         ("{scheduled}", schedule(service, "Hello, tomorrow")),
-        ("{sender}", post("/senderId", number).text()),
+        ("{sender}", post("/senderId", sender).text()),
         ("{lookup}", post("/hlr", lookup).json()[0].to_string()),
     ]
 }
