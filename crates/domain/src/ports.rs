@@ -31,6 +31,7 @@ mod second_factor;
 mod senders;
 mod sessions;
 mod traffic;
+mod verify;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use alerts::{AlertStore, FailingReceiver, NewNotification, Notification, NotifySetting};
@@ -92,6 +93,7 @@ pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondPr
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
+pub use verify::{NewVerification, Started, VerifyStore};
 
 /// Why a store failed. The text says what happened, never which SQL was run.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +165,7 @@ pub trait Store:
     + CatalogueStore
     + SenderStore
     + CodeStore
+    + VerifyStore
     + OAuthStore
     + HistoryStore
     + InboundStore
@@ -184,6 +187,7 @@ impl<T> Store for T where
         + CatalogueStore
         + SenderStore
         + CodeStore
+        + VerifyStore
         + OAuthStore
         + HistoryStore
         + InboundStore

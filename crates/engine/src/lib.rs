@@ -10,6 +10,7 @@
 //! | [`cluster`] | one process as a node among others: heartbeat, clock, message IDs, held rows |
 //! | [`refusals`] | messages that are not sent: opt-outs and the operators' block list |
 //! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
+//! | [`verify`] | one-time codes as a service: sending and checking them |
 //! | `monitoring` | metrics for operators |
 //! | [`subject`] | what is stored about one number: exporting and erasing it |
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
@@ -45,6 +46,7 @@ pub mod refusals;
 pub mod senders;
 pub mod sending;
 pub mod subject;
+pub mod verify;
 // Test code that reaches into the crate, so it is compiled as a part of it.
 #[cfg(test)]
 #[path = "../tests/simulation/mod.rs"]
@@ -95,6 +97,7 @@ pub use sending::receipts::Receipts;
 pub use sending::routing::{Plan, Routing};
 pub use sending::submit::Submit;
 pub use subject::Subjects;
+pub use verify::{Conversions, Verify};
 
 /// Limits and retention periods of the use cases.
 #[derive(Debug, Clone)]
@@ -125,7 +128,7 @@ pub struct Settings {
     pub metrics_by_account: bool,
     /// Where notifications go.
     pub notify: Vec<NotifyTarget>,
-    /// The originator of the PINs that confirm numbers.
+    /// The originator of the PINs that confirm numbers, and of verifications that name none.
     pub pin_from: Originator,
     /// Issuer, resource and lifetimes of OAuth grants.
     pub grants: GrantSettings,
@@ -177,6 +180,8 @@ pub struct Engine {
     pub operations: Operations,
     /// Registers and confirms sender IDs.
     pub senders: Senders,
+    /// One-time codes.
+    pub verify: Verify,
     /// Approves and rejects sender IDs.
     pub sender_review: SenderReview,
     /// Accounts and tokens.
@@ -256,10 +261,17 @@ impl Engine {
         );
         let hasher = Arc::new(Hasher::default());
         let (sender_store, pin_from) = (store.clone(), settings.pin_from);
+        let verify = Verify::new(
+            store.clone(),
+            clock.clone(),
+            submit.clone(),
+            pin_from.clone(),
+        );
         let senders = Senders::new(sender_store, clock.clone(), urls, submit.clone(), pin_from);
         Ok(Self {
             gate,
             senders,
+            verify,
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
             history: History::new(store.clone()),

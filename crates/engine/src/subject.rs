@@ -93,6 +93,7 @@ impl Subjects {
     }
 
     async fn erase_all(&self, number: &Msisdn) -> Result<SubjectCount, StoreError> {
+        self.store.erase_verifications(number).await?;
         let (mut count, mut after) = (SubjectCount::default(), None);
         loop {
             let page = self.store.list_subject(number, after).await?;

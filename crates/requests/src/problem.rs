@@ -1,5 +1,7 @@
 //! Errors as answers.
 
+mod verify;
+
 use axum::response::{IntoResponse, Response};
 use domain::Permission;
 use domain::billing::NotPaid;

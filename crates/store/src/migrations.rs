@@ -113,6 +113,7 @@ migrations! {
     30 "0030_inbound" Compatible,
     31 "0031_opt_outs" Compatible,
     32 "0032_replies" Compatible,
+    36 "0036_verification" Compatible,
 }
 
 /// The migrations that a program knows.

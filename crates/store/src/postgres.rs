@@ -167,6 +167,7 @@ pub(crate) mod settings;
 mod tls;
 mod traffic;
 mod transaction;
+mod verify;
 
 use pool::Connections;
 use retry::{Execute, Query};

@@ -39,6 +39,7 @@ pub(crate) mod replies;
 pub(crate) mod senders;
 pub(crate) mod sweep;
 pub(crate) mod traffic;
+pub(crate) mod verify;
 
 pub(crate) use pages::{before, page};
 

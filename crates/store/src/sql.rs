@@ -19,6 +19,7 @@
 //! | `opt_out.via` | 0 keyword, 1 API, 2 dashboard, 3 import |
 //! | `block_rule.kind` | 0 number, 1 prefix, 2 sender, 3 word |
 //! | `sender.state` | 1 under review, 2 waits for its PIN, 3 approved, 4 rejected, 5 revoked |
+//! | `verification.state` | 0 pending, 1 approved, 2 expired or replaced, 3 failed |
 
 pub(crate) mod alerts;
 pub(crate) mod attempts;
@@ -46,6 +47,7 @@ pub(crate) mod replies;
 pub(crate) mod second_factor;
 pub(crate) mod senders;
 pub(crate) mod sessions;
+pub(crate) mod verify;
 
 /// One statement for both databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -67,6 +67,7 @@ mod senders;
 mod sends;
 mod sessions;
 mod traffic;
+mod verify;
 mod writer;
 
 #[cfg(test)]

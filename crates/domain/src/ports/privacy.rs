@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use super::StoreError;
 use crate::ids::MessageId;
 use crate::number::msisdn::Msisdn;
+use crate::verify::Verification;
 
 /// A message to or from a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,16 @@ pub trait PrivacyStore: Send + Sync + 'static {
     /// of receivers, and URLs that contain the number. States, prices and counts stay. Returns how many messages were
     /// erased.
     async fn erase_subject(&self, number: &Msisdn, ids: &[MessageId]) -> Result<u64, StoreError>;
+
+    /// The verifications of a number, at most `limit`.
+    async fn list_verifications_of(
+        &self,
+        number: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError>;
+
+    /// Deletes the verifications of a number.
+    async fn erase_verifications(&self, number: &Msisdn) -> Result<(), StoreError>;
 
     /// Deletes the texts of messages that ended `age` ago, at most `limit`. Returns whether there may be more.
     async fn forget_texts(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError>;

@@ -19,8 +19,8 @@ use domain::message::text::Shape;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, Clock, Country, MessageId, Money, Msisdn, Network, Originator, Timestamp,
-    TraceContext,
+    Access, AccountId, Channel, Clock, Code, Country, MessageId, Money, Msisdn, Network, Originator,
+    Timestamp, TraceContext,
 };
 use jiff::SignedDuration;
 
@@ -28,6 +28,7 @@ use crate::batcher::{BatchError, Limits};
 use crate::catalogue::Catalogues;
 use crate::invalid::{Field, Invalid};
 use crate::monitoring::ended::EndedCounters;
+use crate::refusals::Content;
 use crate::sending::dispatch::Dispatch;
 use crate::sending::routing::Routing;
 use crate::{Guards, Settings};
@@ -36,6 +37,7 @@ pub use approvals::Approvals;
 pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
+pub(crate) use sms::check_one;
 pub use sms::{SmsInput, To};
 pub(crate) use stages::{Checked, Destination, RoutedRequest};
 pub use viber::{ActionInput, ViberInput};
@@ -267,19 +269,54 @@ impl Submit {
         self.intake.store(routed, claim).await
     }
 
-    /// Sends a message of the service itself: with high priority, free of charge, and with a short validity. Once this
-    /// returns `Ok`, it survives a power cut.
+    /// Sends a message that the service writes: with high priority and a short validity. Once this returns `Ok`, it
+    /// survives a power cut.
     pub(crate) async fn send_notice(
         &self,
         account: AccountId,
         notice: Notice,
         repeatable: Option<IdempotentRequest>,
     ) -> Result<AcceptedMessages, SubmitError> {
+        let number_field = if notice.paid {
+            Field::Recipients
+        } else {
+            Field::SenderName
+        };
         let now = self.clock.now();
         let routed = self.route(notice.check(account, now)?)?;
-        routed.check_routes(Field::SenderName)?;
+        routed.check_routes(number_field)?;
         let claim = repeatable.map(|request| claim(request, now));
         self.intake.store(routed, claim).await
+    }
+
+    /// The originator of an account's message, if the account may use it.
+    pub(crate) async fn originator(
+        &self,
+        access: &Access,
+        from: &str,
+    ) -> Result<Originator, SubmitError> {
+        self.approvals.originator(access, from).await
+    }
+
+    /// Why an account's SMS would not be sent, if so: the recipient opted out, or it is blocked.
+    pub(crate) fn find_refusal(
+        &self,
+        account: AccountId,
+        to: &Msisdn,
+        from: &Originator,
+        text: &str,
+    ) -> Option<Code> {
+        let content = Content {
+            account,
+            channel: Channel::Sms,
+            from: Some(from),
+            text,
+            notice: false,
+        };
+        let mut found = None;
+        let refusals = self.routing.refusals();
+        refusals.check(&content, [to].into_iter(), |_, code| found = Some(code));
+        found
     }
 
     /// Whether the account may send to this number's country.

@@ -117,6 +117,18 @@ pub(super) async fn find_texts(
     Ok(found.iter().map(read).collect::<Result<_, _>>()?)
 }
 
+/// Waits for other codes of the same account or number.
+pub(super) async fn lock(
+    transaction: &Transaction<'_>,
+    number: Msisdn,
+    account: AccountId,
+) -> Result<(), Fault> {
+    let (number, account) = (number.as_i64(), account.as_i64());
+    execute(transaction, LOCK, &[&account, &number])
+        .await
+        .map(drop)
+}
+
 /// Counts a code that is about to be sent, unless the limit is reached.
 pub(super) async fn count(
     transaction: &Transaction<'_>,
@@ -124,8 +136,8 @@ pub(super) async fn count(
     account: AccountId,
     now: Timestamp,
 ) -> Result<Result<(), CodeCapReached>, Fault> {
+    lock(transaction, number, account).await?;
     let (number, account) = (number.as_i64(), account.as_i64());
-    execute(transaction, LOCK, &[&account, &number]).await?;
     let sent_to = list(
         transaction,
         sql::SENT_TO.postgres,

@@ -6,13 +6,16 @@ use async_trait::async_trait;
 use domain::Msisdn;
 use domain::ids::MessageId;
 use domain::ports::{PrivacyStore, StoreError, SubjectMessage, SubjectPage};
+use domain::verify::Verification;
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::prune::count;
 use super::{PostgresStore, column};
 use crate::rows::privacy::{NumberColumns, ROWS, TextRow};
+use crate::rows::verify::verification;
 use crate::rows::{duration_us, message_id};
+use crate::sql::verify;
 
 const NOW: &str = concat!("SELECT ", now_us!());
 /// The next rows: the last ID, their number, and the IDs of those that match.
@@ -108,6 +111,24 @@ impl PrivacyStore for PostgresStore {
         let values: super::Values<'_> =
             &[&ids, &number.recipient, &number.originator, &number.digits];
         self.get("erase a number", ERASE, values, count).await
+    }
+
+    async fn list_verifications_of(
+        &self,
+        number: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError> {
+        let values: super::Values<'_> = &[&number.as_i64(), &i64::from(limit)];
+        let statement = verify::LIST_OF_NUMBER.postgres;
+        self.list("list verifications", statement, values, verification)
+            .await
+    }
+
+    async fn erase_verifications(&self, number: &Msisdn) -> Result<(), StoreError> {
+        let number = number.as_i64();
+        self.execute("erase verifications", verify::ERASE.postgres, &[&number])
+            .await
+            .map(drop)
     }
 
     async fn forget_texts(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError> {

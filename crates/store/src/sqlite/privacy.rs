@@ -6,12 +6,15 @@ use async_trait::async_trait;
 use domain::Msisdn;
 use domain::ids::MessageId;
 use domain::ports::{PrivacyStore, StoreError, SubjectMessage, SubjectPage};
+use domain::verify::Verification;
 use jiff::SignedDuration;
 use rusqlite::{Connection, Result, params};
 
 use super::{SqliteStore, clock};
 use crate::rows::privacy::{NumberColumns, OldTexts, ROWS, TextRow, TextSweep};
+use crate::rows::verify::verification;
 use crate::rows::{duration_us, message_id};
+use crate::sql::verify;
 
 const LIST: &str = "
     SELECT m.id, m.recipient = ?2 OR m.originator = ?3,
@@ -68,6 +71,29 @@ impl PrivacyStore for SqliteStore {
                 erased += u64::from(erase(db, &number, id)?);
             }
             Ok(erased)
+        })
+        .await
+    }
+
+    async fn list_verifications_of(
+        &self,
+        number: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError> {
+        let number = number.as_i64();
+        self.read("list verifications", move |db| {
+            db.prepare_cached(verify::LIST_OF_NUMBER.sqlite)?
+                .query_map(params![number, limit], |row| verification(row))?
+                .collect()
+        })
+        .await
+    }
+
+    async fn erase_verifications(&self, number: &Msisdn) -> Result<(), StoreError> {
+        let number = number.as_i64();
+        self.write("erase verifications", move |db| {
+            let mut erase = db.prepare_cached(verify::ERASE.sqlite)?;
+            erase.execute([number]).map(drop)
         })
         .await
     }

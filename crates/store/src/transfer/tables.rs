@@ -275,6 +275,9 @@ pub(crate) const TABLES: &[Table] = &[
             },
         ),
     Table::changing("early_receipt", &["carrier", "reference", "tail"]).by(&["status"]),
+    Table::changing("verification", &["id"])
+        .sums(&["id", "tries"])
+        .by(&["state"]),
     Table::changing("code_text", &["message_id"]).sums(&["message_id"]),
     Table::changing("code_sent", &["number", "sent_us", "account_id"]).sums(&["sent_us"]),
     Table::changing("sign_in_try", &["key"]).sums(&["count"]),

@@ -178,3 +178,4 @@ mod throttles;
 mod traces;
 mod traffic;
 mod unreadable_callbacks;
+mod verify;
