@@ -10,7 +10,8 @@ use domain::message::MessageState;
 use domain::opt_out::OptOut;
 use domain::ports::{CallbackRecord, ListRange, MessageDetail, SenderFilter, Store};
 use domain::sender::SenderRecord;
-use domain::{AccountId, ImageUrl, Msisdn, Outcome, Timestamp};
+use domain::verify::Verification;
+use domain::{AccountId, Clock as _, ImageUrl, Msisdn, Outcome, Timestamp};
 use engine::clock::SystemClock;
 use engine::subject::SubjectCount;
 use engine::{Actor, Subjects};
@@ -53,12 +54,13 @@ fn corrected(subject: &SubjectNumber) -> anyhow::Result<Msisdn> {
 async fn export(store: &Arc<dyn Store>, subjects: &Subjects, number: Msisdn) -> anyhow::Result<()> {
     let senders = senders(store, &number).await?;
     let opt_outs = opt_outs(store, &number).await?;
+    let verifications = verifications(store, &number).await?;
     let mut export = subjects.export(&Actor::command_line(), number).await?;
     let mut names = HashMap::new();
     let mut stdout = io::stdout().lock();
     write!(
         stdout,
-        "{{\"number\":\"{number}\",\"senders\":{senders},\"optOuts\":{opt_outs},\"messages\":["
+        "{{\"number\":\"{number}\",\"senders\":{senders},\"optOuts\":{opt_outs},\"verifications\":{verifications},\"messages\":["
     )?;
     let mut is_first = true;
     while let Some(details) = export.next().await? {
@@ -89,6 +91,29 @@ async fn opt_outs(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Val
             "sender": entry.key.sender.as_ref().map(ToString::to_string),
             "since": entry.since.to_string(),
             "via": entry.via.name(),
+        })
+    };
+    Ok(found.iter().map(entry).collect())
+}
+
+/// The one-time codes that were sent to this number, without the codes.
+async fn verifications(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Value> {
+    const MOST: u32 = 10_000;
+    let found = store.list_verifications_of(number, MOST).await?;
+    let accounts: Vec<AccountId> = found.iter().map(|one| one.account).collect();
+    let names: HashMap<_, _> = store
+        .list_account_names(&accounts)
+        .await?
+        .into_iter()
+        .collect();
+    let now = SystemClock.now();
+    let entry = |one: &Verification| {
+        json!({
+            "id": one.id.get(),
+            "account": names.get(&one.account),
+            "state": one.state_at(now).name(),
+            "created": one.created_at.to_string(),
+            "expires": one.expires_at.to_string(),
         })
     };
     Ok(found.iter().map(entry).collect())

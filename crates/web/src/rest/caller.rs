@@ -38,6 +38,7 @@ need! {
     SenderWrite => [SenderWrite],
     SmsRates => [SmsRates],
     NumbersRead => [NumbersRead],
+    Verify => [SmsSend, VerifySend],
 }
 
 pub(super) struct Caller<N> {

@@ -57,6 +57,7 @@ pub(super) fn frame() -> Document {
     tags(
         (name = "SMS", description = "Sending SMS, scheduled ones included, and asking what became of them."),
         (name = "Opt-outs", description = "Recipients that the account must not write to."),
+        (name = "Verify", description = "One-time codes: sending them, and checking what people enter."),
         (name = "Viber", description = "Sending Viber messages."),
         (name = "Messages", description = "The messages of all channels."),
         (name = "Senders", description = "Registering and confirming the names and numbers that messages come from."),
@@ -195,6 +196,47 @@ pub(super) enum CategoryName {
 pub(super) struct ConfirmRequest {
     /// Five digits.
     #[schema(example = "12345", pattern = "^[0-9]{5}$")]
+    code: String,
+}
+
+/// A code to send. JSON null means absent; unknown fields are ignored.
+#[derive(ToSchema)]
+#[schema(example = json!({"to": "+37120000001", "message": "{code} is your code for Acme."}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently, field by field"
+)]
+pub(super) struct VerifyRequest {
+    /// The number that gets the code: E.164 digits with or without a plus sign.
+    #[schema(example = "+37120000001")]
+    to: String,
+    /// The originator, as for an SMS; when absent, that of the service.
+    #[schema(example = "Switchboard")]
+    from: Option<String>,
+    /// The number of digits; 6 when absent.
+    #[schema(minimum = 4, maximum = 10)]
+    length: Option<u8>,
+    /// Seconds for which the code is valid; 600 when absent.
+    #[schema(rename = "expireIn", minimum = 60, maximum = 3600)]
+    expire_in: Option<u32>,
+    /// The text, with `{code}` where the code belongs.
+    #[schema(example = "{code} is your code for Acme.")]
+    message: Option<String>,
+    /// ISO 3166-1 alpha-2 country that a local number is completed for.
+    #[schema(rename = "correctBy", example = "LV", pattern = "^[A-Za-z]{2}$")]
+    correct_by: Option<String>,
+}
+
+/// What a person entered.
+#[derive(ToSchema)]
+#[schema(example = json!({"code": "123456"}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently"
+)]
+pub(super) struct CheckRequest {
+    /// The digits.
+    #[schema(example = "123456", pattern = "^[0-9]{4,10}$")]
     code: String,
 }
 

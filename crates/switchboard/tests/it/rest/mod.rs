@@ -60,4 +60,5 @@ mod stop_words;
 pub(crate) mod tls;
 mod tokens;
 mod unread;
+mod verify;
 mod viber;
