@@ -212,7 +212,7 @@ impl Verify {
             paid: true,
             lifetime: request.lifetime,
         };
-        let Err(error) = self.submit.send_notice(account, notice).await else {
+        let Err(error) = self.submit.send_notice(account, notice, None).await else {
             return Ok(());
         };
         if let Err(error) = self.store.withdraw_verification(id).await {

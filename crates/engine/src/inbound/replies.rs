@@ -79,6 +79,7 @@ impl Replies {
             from,
             text: reply.text,
             carries_code: false,
+            paid: false,
             lifetime: LIFETIME - age,
         };
         let once = IdempotentRequest::of_reply(reply.id);
