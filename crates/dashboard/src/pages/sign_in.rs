@@ -187,24 +187,29 @@ pub(super) async fn sign_in_by_link(
 }
 
 /// Signs out and redirects to the sign-in page, so that somebody else may sign in.
+///
+/// Browsers do not send the session cookie with forms of other sites, but would let the answer clear it. So the cookie
+/// is cleared only for a request that brings it.
 pub(super) async fn sign_out(
     State(dashboard): State<Arc<Dashboard>>,
     browser: Browser,
     form: Form,
 ) -> Result<Response, Failure> {
-    if let Some(session) = &browser.session {
-        if !browser.sent(&form, SIGN_OUT, Some(session)) {
-            return Err(Failure::NotFromHere);
-        }
-        dashboard
-            .engine
-            .sign_in
-            .end(browser.address, session)
-            .await?;
-    }
     let back = ReturnPath::parse(form.get("next"));
+    let response = Redirect::to(&back.sign_in_address()).into_response();
+    let Some(session) = &browser.session else {
+        return Ok(response);
+    };
+    if !browser.sent(&form, SIGN_OUT, Some(session)) {
+        return Err(Failure::NotFromHere);
+    }
+    dashboard
+        .engine
+        .sign_in
+        .end(browser.address, session)
+        .await?;
     Ok(with_cookie(
-        Redirect::to(&back.sign_in_address()).into_response(),
+        response,
         Some(dashboard.clear_session_cookie()),
     ))
 }
