@@ -35,13 +35,14 @@ pub(crate) struct Session {
     pub(crate) signed_in: SignedIn,
     pub(crate) address: IpAddr,
     path: String,
+    /// This page, for people who sign in again.
+    back: ReturnPath,
     alerts: Arc<[Alert]>,
 }
 
 impl Session {
     pub(crate) fn frame(&self) -> Frame {
-        let back = ReturnPath::parse(Some(&self.path));
-        Frame::signed_in(&self.secret, &self.signed_in, &back)
+        Frame::signed_in(&self.secret, &self.signed_in, &self.back)
             .with_navigation(&self.signed_in, &self.path, form_token(&self.secret, FORM))
             .with_alerts(alerts::lines(&self.signed_in, &self.alerts))
     }
@@ -73,7 +74,7 @@ impl FromRequestParts<Arc<Dashboard>> for Session {
     ) -> Result<Self, Failure> {
         let Ok(browser) = Browser::from_request_parts(parts, dashboard).await;
         let path = parts.uri.path().to_owned();
-        let back = ReturnPath::parse(Some(&path));
+        let back = ReturnPath::new(&path, parts.uri.query().unwrap_or_default());
         let (session, signed_in) = dashboard.signed_in(&browser, &back).await?;
         // A page is of use without them, too.
         let alerts = dashboard.engine.alerts.current().await;
@@ -82,6 +83,7 @@ impl FromRequestParts<Arc<Dashboard>> for Session {
             signed_in,
             address: browser.address,
             path,
+            back,
             alerts: alerts.unwrap_or_default(),
         })
     }
