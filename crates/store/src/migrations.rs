@@ -114,6 +114,7 @@ migrations! {
     31 "0031_opt_outs" Compatible,
     32 "0032_replies" Compatible,
     36 "0036_verification" Compatible,
+    37 "0037_proof" Compatible,
 }
 
 /// The migrations that a program knows.

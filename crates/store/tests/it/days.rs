@@ -111,6 +111,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE account DROP COLUMN inbound_url;
         DROP TABLE alert; DROP TABLE notification; DROP TABLE notify_setting;
         DROP TABLE membership; ALTER TABLE session DROP COLUMN chosen_account_id; DROP TABLE invitation;
+        ALTER TABLE session DROP COLUMN proved_us;
         CREATE TABLE invitation (email TEXT PRIMARY KEY, hash BYTEA NOT NULL UNIQUE,
             person_id BIGINT REFERENCES person (id), role TEXT NOT NULL, account_id BIGINT REFERENCES account (id),
             expires_us BIGINT NOT NULL);
