@@ -107,8 +107,8 @@ async fn send(
             Ok(Redirect::to(&address).into_response())
         }
         Ok(receipt) => {
-            let address = format!("/dashboard/messages?sent={}", receipt.messages);
-            Ok(Redirect::to(&address).into_response())
+            let said = format!("sent-{}", receipt.messages);
+            Ok(member.redirect_saying("/dashboard/messages", &said))
         }
         Err(refused) => dashboard.send_page(&member, draft, Some(refused)).await,
     }
