@@ -10,7 +10,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use domain::billing::TextRoles;
 use domain::ports::TokenRecord;
@@ -129,7 +129,7 @@ async fn show(
     admin: Admin,
     query: Query,
 ) -> Result<Response, Failure> {
-    let frame = match query.get("said") {
+    let frame = match admin.said(&query) {
         Some("deleted") => admin
             .frame()
             .with_success("Deleted. The next call with this token is answered with 401."),
@@ -138,6 +138,9 @@ async fn show(
             .with_success("Disconnected. The client’s next call is answered with 401."),
         Some("admins") => admin.frame().with_success(
             "From now on only admins can connect AI clients. Connected clients stay connected.",
+        ),
+        Some("rotated") => admin.frame().with_success(
+            "The signing secret was replaced. Show it below and give it to your receivers; callbacks are signed with both for a day.",
         ),
         Some("texts") => admin
             .frame()
@@ -215,6 +218,7 @@ async fn ask_rotate(admin: Admin) -> Response {
     show_page(StatusCode::OK, &page)
 }
 
+/// Redirects, so that reloading the page does not replace the secret again: the one before would be lost at once.
 async fn rotate_secret(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
@@ -224,15 +228,11 @@ async fn rotate_secret(
     let rotated = accounts
         .rotate_callback_secret(&admin.by(), &admin.account, SECRET_OVERLAP)
         .await;
-    let secret = match rotated {
-        Ok(secret) => secret,
-        Err(AccountError::Store(error)) => return Err(error.into()),
-        Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
-    };
-    let frame = admin
-        .frame()
-        .with_success("This is the new secret. Callbacks are signed with both for a day.");
-    page(&dashboard, &admin, frame, Some(secret)).await
+    match rotated {
+        Ok(_) => Ok(admin.redirect_saying(HERE, "rotated")),
+        Err(AccountError::Store(error)) => Err(error.into()),
+        Err(_) => Err(Failure::NotFound(Box::new(admin.frame()))),
+    }
 }
 
 #[derive(Template)]
@@ -282,5 +282,5 @@ async fn delete(
         Err(AccountError::Store(error)) => return Err(error.into()),
         Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
     }
-    Ok(Redirect::to(&format!("{HERE}?said=deleted")).into_response())
+    Ok(admin.redirect_saying(HERE, "deleted"))
 }
