@@ -36,11 +36,11 @@ const SETTINGS: [(&str, &str); 6] = [
     ("Notifications", "/dashboard/settings/notifications"),
     SECURITY,
     ACCOUNTS,
-    ("Changes", "/dashboard/settings/audit"),
+    ("Audit log", "/dashboard/settings/audit"),
 ];
 const OPERATOR: [(&str, &str); 15] = [
     ("Accounts", "/dashboard/operator/accounts"),
-    ("People", "/dashboard/operator/people"),
+    ("All people", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Block list", "/dashboard/operator/blocks"),
     ("Inbound numbers", "/dashboard/operator/numbers"),
@@ -53,7 +53,7 @@ const OPERATOR: [(&str, &str); 15] = [
     ("Queues", "/dashboard/operator/queues"),
     ("Callback hosts", "/dashboard/operator/hosts"),
     ("Nodes", "/dashboard/operator/nodes"),
-    ("Audit log", "/dashboard/operator/audit"),
+    ("Full audit log", "/dashboard/operator/audit"),
 ];
 
 /// The pages that a person may open. `here` is the current path.
