@@ -6,6 +6,7 @@
 
 mod account;
 mod account_flows;
+mod asking;
 mod every_page;
 mod finding;
 mod first_message;

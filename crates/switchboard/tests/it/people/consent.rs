@@ -153,7 +153,8 @@ fn clients_are_disconnected_with_the_person_who_connected_them(backend: Backend)
         .expect("ann");
     let (_, id) = row.split_once("name=\"person\" value=\"").expect("an ID");
     let id = id.split('"').next().expect("its end");
-    let removed = send(&mut admin, people, &[("action", "remove"), ("person", id)]);
+    let fields = [("action", "remove"), ("person", id), ("sure", "yes")];
+    let removed = send(&mut admin, people, &fields);
     assert_eq!(removed.status, 200, "{}", removed.text());
     wait_for("her client is refused", || {
         (status(&anns_token) == 401).then_some(())

@@ -39,7 +39,11 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         ("/dashboard/operator/accounts", vec![field("name", "mine")]),
         (
             "/dashboard/operator/accounts/1/credit",
-            vec![field("amount", "1000"), field("once", "1")],
+            vec![
+                field("amount", "1000"),
+                field("once", "1"),
+                field("sure", "yes"),
+            ],
         ),
         (
             "/dashboard/operator/accounts/1/limits",
@@ -50,7 +54,7 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         ),
         (
             "/dashboard/operator/accounts/1/state",
-            vec![field("state", "suspended")],
+            vec![field("state", "suspended"), field("sure", "yes")],
         ),
         (
             "/dashboard/operator/senders/1",
