@@ -38,7 +38,7 @@ need! {
     SenderWrite => [SenderWrite],
     SmsRates => [SmsRates],
     NumbersRead => [NumbersRead],
-    Verify => [SmsSend, VerifySend],
+    VerifySend => [VerifySend],
 }
 
 pub(super) struct Caller<N> {

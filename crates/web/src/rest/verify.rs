@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::Rest;
 use super::body::JsonBody;
-use super::caller::{Caller, Verify};
+use super::caller::{Caller, VerifySend};
 use super::document::{CheckRequest, Failure, VerifyRequest};
 use super::json::{Fields, Value, require};
 
@@ -47,7 +47,7 @@ pub(super) struct SentCode {
         (status = 200, description = "The code is on its way.", body = SentCode),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token has neither `sms:send` nor `verify:send`, the recipient opted out or is blocked, or the account is suspended, cannot pay, or may not send there or under this sender.", body = Failure),
+        (status = 403, description = "The token does not have `verify:send`, the recipient opted out or is blocked, or the account is suspended, cannot pay, or may not send there or under this sender.", body = Failure),
         (status = 409, description = "A code was sent to this number less than 30 seconds ago.", body = Failure),
         (status = 429, description = "The number got, or the account had sent, as many codes as they may, or nearly no code to such numbers is entered; `Retry-After` says when to try again.", body = Failure),
         (status = 503, description = "Overloaded or without its database; `Retry-After` says when to try again.", body = Failure),
@@ -55,7 +55,7 @@ pub(super) struct SentCode {
 )]
 pub(super) async fn start(
     State(rest): State<Arc<Rest>>,
-    caller: Caller<Verify>,
+    caller: Caller<VerifySend>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     let input = read_input(Fields::parse(&body)?)?;
@@ -105,14 +105,14 @@ pub(super) struct CheckedCode {
         (status = 200, description = "It is the code that was sent.", body = CheckedCode),
         (status = 400, description = "It is no code, or wrong; then the message says how many tries are left.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token has neither `sms:send` nor `verify:send`.", body = Failure),
+        (status = 403, description = "The token does not have `verify:send`.", body = Failure),
         (status = 404, description = "This account has no such verification.", body = Failure),
         (status = 409, description = "The code has expired, was replaced, was entered before, or its tries are used up.", body = Failure),
     ),
 )]
 pub(super) async fn check(
     State(rest): State<Arc<Rest>>,
-    caller: Caller<Verify>,
+    caller: Caller<VerifySend>,
     path: Result<Path<String>, PathRejection>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
@@ -162,13 +162,13 @@ pub(super) struct VerificationStatus {
     responses(
         (status = 200, description = "The verification.", body = VerificationStatus),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token has neither `sms:send` nor `verify:send`.", body = Failure),
+        (status = 403, description = "The token does not have `verify:send`.", body = Failure),
         (status = 404, description = "This account has no such verification.", body = Failure),
     ),
 )]
 pub(super) async fn find(
     State(rest): State<Arc<Rest>>,
-    caller: Caller<Verify>,
+    caller: Caller<VerifySend>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let id = read_id(path)?;

@@ -36,15 +36,10 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     // It is not listed.
     ("DELETE", "/optOuts/{number}", &["sms:send"], 404),
     // Its text has no place for the code.
-    ("POST", "/verify", &["sms:send", "verify:send"], 400),
+    ("POST", "/verify", &["verify:send"], 400),
     // The ID is that of a message.
-    ("GET", "/verify/{id}", &["sms:send", "verify:send"], 404),
-    (
-        "POST",
-        "/verify/{id}/check",
-        &["sms:send", "verify:send"],
-        404,
-    ),
+    ("GET", "/verify/{id}", &["verify:send"], 404),
+    ("POST", "/verify/{id}/check", &["verify:send"], 404),
     ("POST", "/senderId", &["sender:write"], 200),
     ("GET", "/senderId", &["sender:write"], 200),
     ("GET", "/senderId/{senderId}", &["sender:write"], 200),
