@@ -45,7 +45,7 @@ pub use callbacks::{
     SigningSecrets, UnreadableCallback,
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
-pub use codes::CodeStore;
+pub use codes::{CodeStore, KeyStore};
 pub use dispatch::{
     CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
     Matched, NodeCarrierStatus, NodeInfo, PoolClaim, SetAside, Settled,
@@ -78,7 +78,7 @@ pub use operations::{
 };
 pub use opt_outs::{ListVersions, OptOutChange, OptOutStore};
 pub use outside::{
-    CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
+    CallbackSender, Carrier, CarrierPost, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
     ForbiddenUrl, HandsetSink, HandsetText, Health, HomeNetwork, ImageGuard, Machine, MachineState,
     Mail, Mailer, NotificationSender, NumberLocator, ReceiptError, ReceiptSink, ReportResult,
     SignedPost, UnusableDocument, UnusableImage, UrlGuard,
@@ -166,6 +166,7 @@ pub trait Store:
     + SenderStore
     + CodeStore
     + VerifyStore
+    + KeyStore
     + OAuthStore
     + HistoryStore
     + InboundStore
@@ -188,6 +189,7 @@ impl<T> Store for T where
         + SenderStore
         + CodeStore
         + VerifyStore
+        + KeyStore
         + OAuthStore
         + HistoryStore
         + InboundStore

@@ -1,7 +1,7 @@
 //! All outgoing connections: carriers, callbacks and guarded fetches.
 //!
-//! This crate contains the carriers (the simulator, SMPP, and an upstream with the same REST API), the delivery of
-//! callbacks, notifications and e-mail, and the guard that decides which addresses may be connected to. Rules do not belong here: `engine`
+//! This crate contains the carriers (the simulator, SMPP, an upstream with the same REST API, and providers with an
+//! HTTP API of their own), the delivery of callbacks, notifications and e-mail, and the guard that decides which addresses may be connected to. Rules do not belong here: `engine`
 //! decides what is sent, to whom, and what follows from the answer.
 //!
 //! HTTP uses hyper and the pool of hyper-util instead of a full client. The connector is our own anyway, because the
@@ -15,10 +15,13 @@ pub mod client_document;
 pub mod dial;
 mod exchange;
 pub mod guard;
+mod health;
+pub mod http;
 pub mod image;
 pub mod mail;
 mod notification;
 mod pace;
+mod proof;
 pub mod resolve;
 pub mod signature;
 pub mod simulator;
@@ -27,6 +30,7 @@ pub mod smsc;
 pub mod upstream;
 pub mod url_check;
 
+pub use self::http::{HttpCarrier, HttpReports, HttpSettings};
 pub use absent_carrier::AbsentCarrier;
 pub use api_client::{ApiClient, NoAnswer};
 pub use callback::{CallbackClient, CallbackOptions};

@@ -17,12 +17,12 @@ use domain::ports::{Carrier, CarrierState, Health, ReceiptError, ReceiptSink, Re
 use domain::{Clock, Code, MessageId, Outcome};
 use tokio::task::AbortHandle;
 
+use crate::health::HttpHealth;
 use crate::pace::Pace;
+use crate::proof::ProofKey;
 
 mod client;
-mod health;
 mod probe;
-mod proof;
 mod report;
 mod reports;
 mod request;
@@ -33,8 +33,6 @@ pub use reports::UpstreamReports;
 pub use settings::{TOKEN_HEADER, UpstreamSettings};
 
 use client::UpstreamClient;
-use health::UpstreamHealth;
-use proof::ProofKey;
 use report::{Report, ReportContent};
 use request::RequestBuilder;
 use verdict::{Verdict, answer_text, judge};
@@ -49,7 +47,7 @@ pub struct Upstream {
     requests: RequestBuilder,
     proofs: ProofKey,
     client: Arc<UpstreamClient>,
-    health: Arc<UpstreamHealth>,
+    health: Arc<HttpHealth>,
     pace: Pace,
     sink: Arc<dyn ReceiptSink>,
     clock: Arc<dyn Clock>,
@@ -65,8 +63,8 @@ impl Upstream {
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
         let client = Arc::new(UpstreamClient::new(&settings));
-        let health = Arc::new(UpstreamHealth::new(&settings.name));
-        let proofs = ProofKey::new(&settings.token);
+        let health = Arc::new(HttpHealth::new(&settings.name, "the upstream"));
+        let proofs = ProofKey::new(settings.token.as_bytes());
         let (probe_client, probe_health) = (client.clone(), health.clone());
         let probing = supervise::spawn("upstream-probe", move || {
             probe::run(probe_client.clone(), probe_health.clone())

@@ -27,7 +27,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use account::{AccountChange, AccountCommand, ReplyChange};
 pub(crate) use audit::AuditArgs;
 pub(crate) use callbacks::{CallbackSelector, CallbacksCommand};
-pub(crate) use carrier::CarrierCommand;
+pub(crate) use carrier::{CarrierCommand, CarrierTest, PresetCommand};
 pub(crate) use catalogues::{
     ListFormat, PriceListSelector, RatesCommand, RatesExport, RatesImport, ReferenceCommand,
     ReferenceImport,

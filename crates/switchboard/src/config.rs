@@ -8,6 +8,7 @@ mod load;
 mod messages;
 mod notify;
 mod oauth;
+pub(crate) mod presets;
 mod problems;
 pub(crate) mod routes;
 mod secret;

@@ -115,6 +115,9 @@ pub struct HomeNetwork {
 pub trait NumberLocator: Send + Sync + 'static {
     fn locate(&self, number: &Msisdn) -> HomeNetwork;
 
+    /// The mobile operator of a network.
+    fn operator_of(&self, network: Network) -> Option<HomeNetwork>;
+
     /// Another mobile operator of the same country, for a ported number.
     fn other_operator(&self, home: &HomeNetwork) -> Option<HomeNetwork>;
 }
@@ -169,20 +172,39 @@ pub trait HandsetSink: Send + Sync + 'static {
     fn end_session(&self, session: i64);
 }
 
+/// A request that a carrier sent by HTTP.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CarrierPost<'a> {
+    /// Names in lower case.
+    pub headers: &'a [(&'a str, &'a str)],
+    pub body: &'a [u8],
+}
+
+impl<'a> CarrierPost<'a> {
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        let found = self.headers.iter().find(|(header, _)| *header == name);
+        found.map(|(_, value)| *value)
+    }
+}
+
 /// The result of a report that a carrier sent by HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportResult {
     /// It is stored, or there is nothing to store. The carrier need not send it again.
     Yes,
+    /// A text from a handset is stored. The answer must be empty: some carriers send back whatever it says.
+    TextStored,
     /// It cannot be stored now. The carrier sends it again.
     NotNow,
     /// There is no such carrier, or this service did not make the URL.
     UnknownAddress,
+    /// Nothing proves that the carrier sent it.
+    Unproven,
     /// It is not a report, for this reason.
     NotAReport(String),
 }
 
-/// Accepts the reports that carriers send by HTTP.
+/// Accepts the reports and the texts from handsets that carriers send by HTTP.
 #[async_trait]
 pub trait CarrierReports: Send + Sync + 'static {
     /// Accepts a report about a message. `proof` is the end of the URL that it was sent to, which only this service can
@@ -192,8 +214,11 @@ pub trait CarrierReports: Send + Sync + 'static {
         carrier: &str,
         message: MessageId,
         proof: &str,
-        body: &[u8],
+        post: CarrierPost<'_>,
     ) -> ReportResult;
+
+    /// Accepts a text from a handset. `proof` is the end of the carrier's URL for such texts.
+    async fn take_text(&self, carrier: &str, proof: &str, post: CarrierPost<'_>) -> ReportResult;
 }
 
 /// Sends callbacks.

@@ -5,10 +5,10 @@ use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
 use domain::MessageId;
-use domain::ports::{CarrierReports, ReportResult};
+use domain::ports::{CarrierPost, CarrierReports, ReportResult};
 
 use super::Upstream;
-use super::proof::ProofKey;
+use crate::proof::ProofKey;
 
 /// How many former tokens of a carrier are remembered.
 const MAX_FORMER_KEYS: usize = 4;
@@ -78,13 +78,17 @@ impl CarrierReports for UpstreamReports {
         carrier: &str,
         message: MessageId,
         proof: &str,
-        body: &[u8],
+        post: CarrierPost<'_>,
     ) -> ReportResult {
         match self.find(carrier) {
             Some(reporting) if reporting.admits(carrier, message, proof) => {
-                reporting.upstream.take_report(message, body).await
+                reporting.upstream.take_report(message, post.body).await
             }
             _ => ReportResult::UnknownAddress,
         }
+    }
+
+    async fn take_text(&self, _: &str, _: &str, _: CarrierPost<'_>) -> ReportResult {
+        ReportResult::UnknownAddress
     }
 }

@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use deadpool_postgres::Transaction;
 use domain::code_cap::{self, CodeCapReached, NUMBER_DAY};
 use domain::delivery::QueuedMessage;
+use domain::encryption::KEY_BYTES;
 use domain::ids::AccountId;
 use domain::message::code_text::{self, SHOWN};
 use domain::message::{Recipient, Submission};
-use domain::ports::{CodeStore, StoreError};
+use domain::ports::{CodeStore, KeyStore, StoreError};
 use domain::{KeyRing, MessageId, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
@@ -69,6 +70,12 @@ impl CodeStore for PostgresStore {
         let values: Values<'_> = &[&inbox, &duration_us(age), &i64::from(limit)];
         self.get("prune the texts of codes", PRUNE_TEXTS, values, read_count)
             .await
+    }
+}
+
+impl KeyStore for PostgresStore {
+    fn derived_keys(&self, purpose: &str) -> Vec<[u8; KEY_BYTES]> {
+        self.keys.derived_keys(purpose)
     }
 }
 
