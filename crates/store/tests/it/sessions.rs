@@ -146,8 +146,9 @@ async fn a_session_is_proved_by_signing_in_and_by_the_password(store: Arc<dyn St
         let found = store.has_sign_in_link(&link, at(second)).await;
         assert_eq!(found.expect("answers"), expected, "at {second}");
     }
-    let redeemed = store.redeem_sign_in_link(&link, &new("by link", 9, "", ""));
-    assert!(redeemed.await.expect("answers"));
+    let session = new("by link", 9, "", "");
+    let redeemed = store.redeem_sign_in_link(&link, &session).await;
+    assert!(redeemed.expect("answers"));
     let used = store.has_sign_in_link(&link, at(9)).await;
     assert!(!used.expect("answers"));
     let found = store.find_proof(&hash("by link"), at(10)).await;

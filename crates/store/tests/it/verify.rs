@@ -57,7 +57,8 @@ async fn guess(
     digits: &str,
     second: i64,
 ) -> Option<Judgement> {
-    let judged = store.check_verification(account, id, &code(digits), at(second));
+    let code = code(digits);
+    let judged = store.check_verification(account, id, &code, at(second));
     judged.await.expect("the store answers")
 }
 
