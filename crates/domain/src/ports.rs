@@ -17,6 +17,7 @@ mod dispatch;
 mod export;
 mod history;
 mod inbound;
+mod inbound_sources;
 mod memberships;
 mod messages;
 mod monitoring;
@@ -60,6 +61,7 @@ pub use inbound::{
     Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundOwner, InboundPart,
     InboundStore, NewInbound, NumberEntry, OwnedNumber, PartKey, PartSet,
 };
+pub use inbound_sources::InboundSourceStore;
 pub use memberships::{Joining, MembershipStore};
 pub use messages::{
     AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, ListRange, MessageStore, StoredAnswer,
@@ -79,18 +81,20 @@ pub use operations::{
 pub use opt_outs::{ListVersions, OptOutChange, OptOutStore};
 pub use outside::{
     CallbackSender, Carrier, CarrierPost, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
-    ForbiddenUrl, HandsetSink, HandsetText, Health, HomeNetwork, ImageGuard, Machine, MachineState,
-    Mail, Mailer, NotificationSender, NumberLocator, ReceiptError, ReceiptSink, ReportResult,
-    SignedPost, UnusableDocument, UnusableImage, UrlGuard,
+    ForbiddenUrl, ForwardedText, HandsetSink, HandsetText, Health, HomeNetwork, ImageGuard,
+    Machine, MachineState, Mail, Mailer, NotificationSender, NumberLocator, ReceiptError,
+    ReceiptSink, ReportResult, SignedPost, UnusableDocument, UnusableImage, UrlGuard,
 };
 pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
     Purpose, Redeemed,
 };
-pub use privacy::{PrivacyStore, SubjectMessage, SubjectPage};
+pub use privacy::{InboundDetail, PrivacyStore, SubjectMessage, SubjectPage};
 pub use replies::{DueReply, NewReply, ReplyStore};
 pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
-pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
+pub use senders::{
+    Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
+};
 pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
 pub use verify::{NewVerification, Started, VerifyStore};
@@ -171,6 +175,7 @@ pub trait Store:
     + HistoryStore
     + InboundStore
     + ReplyStore
+    + InboundSourceStore
     + ExportStore
     + PrivacyStore
     + TrafficStore
@@ -194,6 +199,7 @@ impl<T> Store for T where
         + HistoryStore
         + InboundStore
         + ReplyStore
+        + InboundSourceStore
         + ExportStore
         + PrivacyStore
         + TrafficStore

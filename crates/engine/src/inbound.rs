@@ -12,8 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::inbound::assembly::{PartText, assemble};
 use domain::ports::{
-    Delivered, DeliveredCopy, DeliveredResult, HandsetSink, HandsetText, IfUnclear, InboundPart,
-    PartKey, PartSet, ReceiptError, Store, StoreError,
+    Delivered, DeliveredCopy, DeliveredResult, ForwardedText, HandsetSink, HandsetText, IfUnclear,
+    InboundPart, PartKey, PartSet, ReceiptError, Store, StoreError,
 };
 use domain::{Clock, Timestamp};
 use jiff::SignedDuration;
@@ -176,6 +176,18 @@ impl Inbound {
 
 #[async_trait]
 impl HandsetSink for Inbound {
+    async fn receive_once(
+        &self,
+        source: [u8; 16],
+        text: ForwardedText,
+    ) -> Result<(), ReceiptError> {
+        let stored = self.shared.store_once(source, text).await;
+        stored.map_err(|error| {
+            tracing::error!(%error, "a text from a handset cannot be stored; the carrier keeps it");
+            ReceiptError::Store
+        })
+    }
+
     async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError> {
         let now = self.shared.clock.now();
         let delivered = self.shared.delivered(text, now).await.map_err(|error| {
@@ -236,6 +248,27 @@ impl Shared {
         Ok(Delivered::Message(Box::new(
             self.composer.message(text).await?,
         )))
+    }
+
+    async fn store_once(&self, source: [u8; 16], text: ForwardedText) -> Result<(), StoreError> {
+        // What a text asks for is not done again when it comes again.
+        let is_new = if self.store.has_source(source).await? {
+            false
+        } else {
+            let message = self.composer.message(Text {
+                carrier: text.carrier,
+                from: text.from,
+                to: text.to,
+                whole: text.whole,
+                udh: text.udh,
+                parts: text.parts,
+                received_at: self.clock.now(),
+            });
+            self.store.store_once(source, &message.await?).await?
+        };
+        let outcome = if is_new { "stored" } else { "repeated" };
+        metrics::counter!("switchboard_inbound_parts_total", "outcome" => outcome).increment(1);
+        Ok(())
     }
 
     async fn store(

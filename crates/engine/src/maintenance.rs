@@ -308,6 +308,9 @@ async fn prune(store: &dyn Store, clock: &dyn Clock, keep: Retention) -> Result<
         while store.forget_texts(age, STEP).await? {
             tokio::task::yield_now().await;
         }
+        while store.forget_inbound_texts(age, STEP).await? {
+            tokio::task::yield_now().await;
+        }
     }
     Ok(())
 }

@@ -7,16 +7,15 @@
 //! A request whose answer is lost may have been acted on. It is sent again with the same content, at most
 //! `unknown_tries` times in all; then the message counts as taken and waits for its report.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, QueuedMessage, Receipt};
 use domain::ports::{
-    Carrier, CarrierPost, CarrierState, DeliveredCopy, HandsetSink, Health, NumberLocator,
-    ReceiptError, ReceiptSink, ReportResult,
+    Carrier, CarrierPost, CarrierState, HandsetSink, Health, NumberLocator, ReceiptError,
+    ReceiptSink, ReportResult,
 };
 use domain::{Channel, Clock, Code, MessageId, Outcome};
 use http::Uri;
@@ -82,7 +81,6 @@ pub struct HttpCarrier {
     pace: Pace,
     ports: HttpPorts,
     /// Texts that are just being stored, by their hash.
-    arriving: Mutex<HashSet<[u8; 16]>>,
     is_stopped: AtomicBool,
     probing: AbortHandle,
 }
@@ -104,7 +102,6 @@ impl HttpCarrier {
             pace: Pace::new(settings.max_per_second),
             settings,
             ports,
-            arriving: Mutex::default(),
             is_stopped: AtomicBool::new(false),
             probing: probing.abort_handle(),
         })
@@ -310,27 +307,14 @@ impl HttpCarrier {
             Err(_) if shared.is_some() => return ReportResult::Yes,
             Err(error) => return not_a_report(&error.to_string()),
         };
-        let hash = rules.hash(&self.settings.name, &fields);
-        // The provider repeats what is just being stored: it asks again, and is answered when that is done.
-        let Some(_arriving) = Arriving::new(&self.arriving, hash) else {
-            return ReportResult::NotNow;
-        };
-        let mut random = [0; 24];
-        getrandom::fill(&mut random).expect("the operating system gives random bytes");
-        let (session, rest) = random.split_first_chunk().expect("more than 8 bytes");
-        let unique = rest.try_into().expect("16 bytes");
-        let copy = DeliveredCopy {
-            session: i64::from_ne_bytes(*session),
-            number: 0,
-            hash: hash.unwrap_or(unique),
-        };
-        let stored = self.ports.handsets.receive(copy, text).await;
-        if stored.is_ok() && hash.is_some() {
-            // Whether the provider gets the answer is not known, so a text with the same ID is the same text.
-            self.ports.handsets.end_session(copy.session);
-        } else if stored.is_ok() {
-            self.ports.handsets.confirm(&[(copy.session, copy.number)]);
-        }
+        let source = rules.source(&self.settings.name, &fields);
+        let source = source.unwrap_or_else(|| {
+            // Without an ID each one is another text.
+            let mut random = [0; 16];
+            getrandom::fill(&mut random).expect("the operating system gives random bytes");
+            random
+        });
+        let stored = self.ports.handsets.receive_once(source, text).await;
         match self.result(stored) {
             ReportResult::Yes => ReportResult::TextStored,
             other => other,
@@ -356,28 +340,6 @@ impl HttpCarrier {
                 tracing::debug!(carrier = self.settings.name, %error, "a report or a text could not be stored; the provider will send it again");
                 ReportResult::NotNow
             }
-        }
-    }
-}
-
-/// A text that is being stored.
-struct Arriving<'a> {
-    all: &'a Mutex<HashSet<[u8; 16]>>,
-    hash: Option<[u8; 16]>,
-}
-
-impl<'a> Arriving<'a> {
-    /// `None` if a text with this hash is being stored.
-    fn new(all: &'a Mutex<HashSet<[u8; 16]>>, hash: Option<[u8; 16]>) -> Option<Self> {
-        let is_first = hash.is_none_or(|hash| all.lock().expect("no holder panics").insert(hash));
-        is_first.then_some(Self { all, hash })
-    }
-}
-
-impl Drop for Arriving<'_> {
-    fn drop(&mut self) {
-        if let Some(hash) = &self.hash {
-            self.all.lock().expect("no holder panics").remove(hash);
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod signature;
 pub mod simulator;
 pub mod smpp;
 pub mod smsc;
+mod texts;
 pub mod upstream;
 pub mod url_check;
 

@@ -113,8 +113,9 @@ migrations! {
     30 "0030_inbound" Compatible,
     31 "0031_opt_outs" Compatible,
     32 "0032_replies" Compatible,
-    36 "0036_verification" Compatible,
-    37 "0037_proof" Compatible,
+    33 "0033_inbound_sources" Compatible,
+    34 "0034_verification" Compatible,
+    35 "0035_proof" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -13,7 +13,7 @@
 //! | `message.status`, `transit.status` | 1 delivered, 2 failed, 16 expired |
 //! | `message.channel` | 0 SMS, 1 Viber, 2 lookup |
 //! | `callback.state` | 0 waiting, 1 parked, 2 delivered |
-//! | `callback.kind` | 0 delivery report, 1 lookup, 2 sender ID |
+//! | `callback.kind` | 0 delivery report, 1 lookup, 2 sender ID, 3 message from a handset |
 //! | `ledger.kind` | 1 credit, 2 charge, 3 refund |
 //! | `token.kind` | 0 API token, 1 access token, 2 refresh token |
 //! | `opt_out.via` | 0 keyword, 1 API, 2 dashboard, 3 import |
@@ -33,6 +33,7 @@ pub(crate) mod encrypted;
 pub(crate) mod fold;
 pub(crate) mod history;
 pub(crate) mod inbound;
+pub(crate) mod inbound_sources;
 pub(crate) mod ledger_totals;
 pub(crate) mod memberships;
 pub(crate) mod message_detail;
@@ -120,6 +121,11 @@ mod tests {
             ("callback of a report", CallbackKind::Report.number(), 0),
             ("callback of a lookup", CallbackKind::Lookup.number(), 1),
             ("callback of a sender ID", CallbackKind::Sender.number(), 2),
+            (
+                "callback of a message from a handset",
+                CallbackKind::Inbound.number(),
+                3,
+            ),
             ("credit", EntryKind::Credit.number(), 1),
             ("charge", EntryKind::Charge.number(), 2),
             ("refund", EntryKind::Refund.number(), 3),

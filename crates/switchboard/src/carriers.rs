@@ -188,7 +188,7 @@ impl Carriers {
             }
             settings::Carrier::Upstream(settings) => {
                 let settings = upstream_settings(settings, &built_from.base_url)?;
-                let carrier = Upstream::start(settings, sink, self.clock.clone());
+                let carrier = Upstream::start(settings, sink, handsets, self.clock.clone());
                 upstream.insert(carrier).clone()
             }
             settings::Carrier::Http(settings) => {

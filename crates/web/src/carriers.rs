@@ -18,6 +18,8 @@ use requests::body::read_within;
 use requests::{Problem, wrong_method};
 
 const MAX_REPORT_BYTES: usize = 64 * 1024;
+/// A binary text of 255 parts in hexadecimal digits, and the other fields.
+const MAX_TEXT_BYTES: usize = 128 * 1024;
 const REPORT_TIME: Duration = Duration::from_secs(10);
 const AGAIN_AFTER_S: u32 = 5;
 
@@ -53,15 +55,16 @@ async fn take(
     answer(reports.take(&carrier, message, &proof, post).await)
 }
 
+/// A text from a handset.
 async fn take_text(
     State(reports): State<Arc<dyn CarrierReports>>,
     address: Result<Path<(String, String)>, PathRejection>,
     request: Request,
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let body = read_within(request, MAX_REPORT_BYTES, REPORT_TIME).await?;
+    let body = read_within(request, MAX_TEXT_BYTES, REPORT_TIME).await?;
     let Ok(Path((carrier, proof))) = address else {
-        return Err(unknown());
+        return Err(unproven());
     };
     let post = CarrierPost {
         headers: &readable(&headers),
@@ -87,9 +90,7 @@ fn answer(result: ReportResult) -> Result<Response, Problem> {
             AGAIN_AFTER_S,
         )),
         ReportResult::UnknownAddress => Err(unknown()),
-        ReportResult::Unproven => Err(Problem::forbidden(
-            "Nothing proves that the carrier sent this.",
-        )),
+        ReportResult::Unproven => Err(unproven()),
         ReportResult::NotAReport(why) => Err(Problem::bad_request(why)),
     }
 }
@@ -97,6 +98,11 @@ fn answer(result: ReportResult) -> Result<Response, Problem> {
 /// The same answer for every wrong address, so that it does not help guessing.
 fn unknown() -> Problem {
     Problem::not_found("No report is expected at this address.")
+}
+
+/// The same answer for every carrier, known or not.
+fn unproven() -> Problem {
+    Problem::forbidden("Nothing proves that the carrier sent this.")
 }
 
 /// Like `wrong_method`, but without repeating the secret address.
@@ -119,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// Carrier, message, proof and body.
+    /// Carrier, message (0 for a text), proof and body.
     type Asked = (String, u64, String, Vec<u8>);
 
     /// Gives a fixed answer and records the calls.
@@ -137,13 +143,7 @@ mod tests {
             proof: &str,
             post: CarrierPost<'_>,
         ) -> ReportResult {
-            self.asked.lock().expect("not poisoned").push((
-                carrier.to_owned(),
-                message.get(),
-                proof.to_owned(),
-                post.body.to_vec(),
-            ));
-            self.answer.clone()
+            self.record(carrier, message.get(), proof, post)
         }
 
         async fn take_text(
@@ -152,10 +152,23 @@ mod tests {
             proof: &str,
             post: CarrierPost<'_>,
         ) -> ReportResult {
+            self.record(carrier, 0, proof, post)
+        }
+    }
+
+    impl Scripted {
+        fn record(
+            &self,
+            carrier: &str,
+            message: u64,
+            proof: &str,
+            post: CarrierPost<'_>,
+        ) -> ReportResult {
+            assert_eq!(post.header("x-kind"), Some("test"));
             self.asked.lock().expect("not poisoned").push((
                 carrier.to_owned(),
-                0,
-                format!("{proof} {:?}", post.header("x-signature")),
+                message,
+                proof.to_owned(),
                 post.body.to_vec(),
             ));
             self.answer.clone()
@@ -177,6 +190,7 @@ mod tests {
 
     async fn ask(reports: Arc<Scripted>, method: &str, path: &str, body: Vec<u8>) -> Answer {
         let request = Request::builder().method(method).uri(path);
+        let request = request.header("X-Kind", "test");
         let request = request.body(Body::from(body)).expect("a request");
         let response = router(reports).oneshot(request).await.expect("an answer");
         let (head, body) = response.into_parts();
@@ -233,7 +247,7 @@ mod tests {
             let request = Request::builder()
                 .method("POST")
                 .uri("/carriers/beta/inbound/f00d")
-                .header("X-Signature", "abc")
+                .header("X-Kind", "test")
                 .body(Body::from("a=b"))
                 .expect("a request");
             let response = router(reports.clone()).oneshot(request).await;
@@ -242,9 +256,43 @@ mod tests {
             assert_eq!(head.status.as_u16(), status);
             assert_eq!(body.is_empty(), status == 204);
             let asked = reports.asked.lock().expect("not poisoned").clone();
-            let proof = r#"f00d Some("abc")"#.to_owned();
+            let proof = "f00d".to_owned();
             assert_eq!(asked, [("beta".to_owned(), 0, proof, b"a=b".to_vec())]);
         }
+    }
+
+    #[tokio::test]
+    async fn answers_to_texts_follow_the_contract() {
+        let not_a_text = ReportResult::NotAReport("No ID.".to_owned());
+        for (answer, status, body) in [
+            (ReportResult::Yes, 200, "OK"),
+            (
+                ReportResult::Unproven,
+                403,
+                r#"{"message":"Nothing proves that the carrier sent this."}"#,
+            ),
+            (not_a_text, 400, r#"{"message":"No ID."}"#),
+        ] {
+            let reports = scripted(answer);
+            let path = "/carriers/a%20b/inbound/f00d";
+            let got = ask(reports.clone(), "POST", path, b"{}".to_vec()).await;
+            assert_eq!((got.status.as_u16(), got.body.as_str()), (status, body));
+            let asked = reports.asked.lock().expect("not poisoned").clone();
+            let expected = ("a b".to_owned(), 0, "f00d".to_owned(), b"{}".to_vec());
+            assert_eq!(asked, [expected]);
+        }
+        let reports = scripted(ReportResult::Yes);
+        let got = ask(
+            reports.clone(),
+            "POST",
+            "/carriers/%FF/inbound/f00d",
+            vec![],
+        )
+        .await;
+        assert_eq!(got.status.as_u16(), 403);
+        let got = ask(reports, "GET", "/carriers/up/inbound/f00d", vec![]).await;
+        assert_eq!(got.status.as_u16(), 405);
+        assert!(!got.body.contains("f00d"), "{}", got.body);
     }
 
     #[tokio::test]

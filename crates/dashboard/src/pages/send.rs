@@ -140,6 +140,7 @@ pub(super) fn respond(status: StatusCode, page: &impl Template) -> Response {
 }
 
 impl Dashboard {
+    /// Approved senders, and numbers that the account owns.
     async fn approved_senders(&self, member: &Member) -> Result<Vec<String>, Failure> {
         let page = ListRange {
             limit: MAX_SENDERS,
@@ -149,7 +150,15 @@ impl Dashboard {
         let approved = senders
             .into_iter()
             .filter(|sender| sender.state == SenderState::Approved);
-        Ok(approved.map(|sender| sender.name.to_string()).collect())
+        let mut names: Vec<String> = approved.map(|sender| sender.name.to_string()).collect();
+        let numbers = self.engine.numbers.list().await?.into_iter();
+        let own = numbers.filter(|number| number.entry.account == member.account.id);
+        for number in own.map(|number| number.entry.number.to_string()) {
+            if !names.contains(&number) {
+                names.push(number);
+            }
+        }
+        Ok(names)
     }
 
     async fn send_page(

@@ -220,7 +220,8 @@ pub trait InboundStore: Send + Sync + 'static {
         url: Option<&CallbackUrl>,
     ) -> Result<(), StoreError>;
 
-    /// Removes an entry. `false` if there is none.
+    /// Removes an entry, and raises [`AccessStore::access_version`](super::AccessStore::access_version): the account may
+    /// not send under the number any more. `false` if there is none.
     async fn remove_number(
         &self,
         number: &InboundNumber,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::delivery::{Callback, CarrierAnswer, CarrierRef, Delivery, QueuedMessage, Receipt};
 use crate::ids::{AccountId, MessageId};
+use crate::inbound::assembly::WholeText;
 use crate::inbound::header::Concatenation;
 use crate::inbound::number::InboundNumber;
 use crate::inbound::text::Alphabet;
@@ -159,9 +160,28 @@ pub struct HandsetText {
     pub udh: Option<Udh>,
 }
 
+/// A whole message from a handset, as another service received it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardedText {
+    pub carrier: String,
+    /// The sender, with `+` if it is a phone number.
+    pub from: String,
+    pub to: InboundNumber,
+    pub whole: WholeText,
+    /// What the header holds besides concatenation.
+    pub udh: Option<Udh>,
+    /// How many parts were announced.
+    pub parts: u8,
+}
+
 /// Receives messages from handsets.
 #[async_trait]
 pub trait HandsetSink: Send + Sync + 'static {
+    /// Stores a message once; after `Ok`, the carrier may forget it. `source` is a hash of the carrier and its ID of the
+    /// message: the same one is recognised however late it comes again, and on every node.
+    async fn receive_once(&self, source: [u8; 16], text: ForwardedText)
+    -> Result<(), ReceiptError>;
+
     /// Stores a text; after `Ok`, the carrier may forget it.
     async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError>;
 

@@ -19,8 +19,8 @@ use domain::message::text::Shape;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, Channel, Clock, Code, Country, MessageId, Money, Msisdn, Network, Originator,
-    Timestamp, TraceContext,
+    Access, AccountId, Channel, Clock, Code, Country, MessageId, Money, Msisdn, Network,
+    Originator, Timestamp, TraceContext,
 };
 use jiff::SignedDuration;
 

@@ -1,17 +1,14 @@
 //! Reads a text from a handset, as a provider sends it.
 
-use domain::Msisdn;
+use domain::inbound::assembly::WholeText;
 use domain::inbound::number::InboundNumber;
-use domain::inbound::text::Alphabet;
-use domain::message::text::{Coding, Shape, encode, is_gsm7};
-use domain::ports::HandsetText;
-use ring::digest::{Context, SHA256};
+use domain::message::text::{Coding, is_gsm7};
+use domain::ports::ForwardedText;
 
 use super::fields::{Fields, Pointer};
 use super::rule::RuleError;
+use crate::texts::{self, sender};
 
-/// The longest sender that is kept.
-const MAX_SENDER_CHARS: usize = 20;
 /// The longest text: more than 255 parts hold.
 const MAX_TEXT_CHARS: usize = 40_000;
 
@@ -59,7 +56,7 @@ pub(super) enum NotAText {
 }
 
 impl InboundRules {
-    pub(super) fn read(&self, carrier: &str, fields: &Fields) -> Result<HandsetText, NotAText> {
+    pub(super) fn read(&self, carrier: &str, fields: &Fields) -> Result<ForwardedText, NotAText> {
         let missing = |pointer: &Pointer| NotAText::Missing(pointer.as_str().to_owned());
         let get = |pointer: &Pointer| fields.text(pointer).ok_or_else(|| missing(pointer));
         let from = get(&self.from)?;
@@ -70,15 +67,22 @@ impl InboundRules {
         if text.chars().nth(MAX_TEXT_CHARS).is_some() {
             return Err(NotAText::Long(self.text.as_str().to_owned()));
         }
-        let (alphabet, octets) = encoded(&text);
-        Ok(HandsetText {
+        let coding = if text.chars().all(is_gsm7) {
+            Coding::Gsm7
+        } else {
+            Coding::Ucs2
+        };
+        Ok(ForwardedText {
             carrier: carrier.to_owned(),
             from: sender(&from),
             to,
-            concatenation: None,
-            alphabet,
-            octets,
+            whole: WholeText {
+                text,
+                coding,
+                is_incomplete: false,
+            },
             udh: None,
+            parts: 1,
         })
     }
 
@@ -94,40 +98,11 @@ impl InboundRules {
         InboundNumber::from_address(&to, to.starts_with('+')).map_err(|_| NotAText::Recipient(at()))
     }
 
-    /// A hash of the carrier and the provider's ID; `None` without one.
-    pub(super) fn hash(&self, carrier: &str, fields: &Fields) -> Option<[u8; 16]> {
+    /// By what a repetition is recognised; `None` without an ID of the provider.
+    pub(super) fn source(&self, carrier: &str, fields: &Fields) -> Option<[u8; 16]> {
         let id = fields.text(self.id.as_ref()?)?;
-        let mut context = Context::new(&SHA256);
-        for part in [carrier.as_bytes(), b"\0", id.as_bytes()] {
-            context.update(part);
-        }
-        let digest = context.finish();
-        let (hash, _) = digest.as_ref().split_first_chunk()?;
-        Some(*hash)
+        Some(texts::source(carrier, &[&id]))
     }
-}
-
-/// The text as a network would carry it.
-fn encoded(text: &str) -> (Alphabet, Vec<u8>) {
-    let (alphabet, coding) = if text.chars().all(is_gsm7) {
-        (Alphabet::Gsm7, Coding::Gsm7)
-    } else {
-        (Alphabet::Ucs2, Coding::Ucs2)
-    };
-    let whole = encode(text, Shape { coding, parts: 1 }, None, 0);
-    let octets = whole.into_iter().next().map(|part| part.payload);
-    (alphabet, octets.unwrap_or_default())
-}
-
-/// The sender as it is shown: with a plus sign if it is a phone number, and without characters that nobody can see.
-fn sender(text: &str) -> String {
-    if let Ok(InboundNumber::Msisdn(number)) =
-        InboundNumber::from_address(text, text.starts_with('+'))
-    {
-        return Msisdn::to_string(&number);
-    }
-    let visible = text.chars().filter(|c| !c.is_control());
-    visible.take(MAX_SENDER_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -173,13 +148,13 @@ mod tests {
                 (from, to),
                 "{body}"
             );
-            assert_eq!(read.alphabet.read(&read.octets), text, "{body}");
-            assert_eq!((read.concatenation, read.udh), (None, None));
+            assert_eq!(read.whole.text, text, "{body}");
+            assert_eq!((read.parts, read.udh), (1, None));
         }
         let long = "x".repeat(2000);
         let read = rules().read("beta", &fields(&format!("From=1234&To=1234&Body={long}")));
         let read = read.expect("a text");
-        assert_eq!(read.alphabet.read(&read.octets), long);
+        assert_eq!(read.whole.text, long);
     }
 
     #[test]
@@ -225,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn a_repetition_has_the_same_hash() {
-        let hash = |carrier: &str, body: &str| rules().hash(carrier, &fields(body));
-        let first = hash("beta", "Sid=1&Body=x");
+    fn a_repetition_has_the_same_source() {
+        let source = |carrier: &str, body: &str| rules().source(carrier, &fields(body));
+        let first = source("beta", "Sid=1&Body=x");
         assert!(first.is_some());
-        assert_eq!(hash("beta", "Sid=1&Body=y"), first);
-        assert_ne!(hash("beta", "Sid=2&Body=x"), first);
-        assert_ne!(hash("gamma", "Sid=1&Body=x"), first);
-        assert_eq!(hash("beta", "Body=x"), None);
+        assert_eq!(source("beta", "Sid=1&Body=y"), first);
+        assert_ne!(source("beta", "Sid=2&Body=x"), first);
+        assert_ne!(source("gamma", "Sid=1&Body=x"), first);
+        assert_eq!(source("beta", "Body=x"), None);
     }
 }

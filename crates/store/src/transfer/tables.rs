@@ -358,6 +358,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("account_reply", &["account_id", "request", "language"]).by(&["request"]),
     Table::changing("inbound_reply", &["id"]).sums(&["id"]),
     Table::changing("inbound_copy", &["session", "number"]).sums(&["number"]),
+    Table::changing("inbound_source", &["hash"]).sums(&["inbound_id"]),
     Table::changing("opt_out", &["account_id", "recipient", "sender"])
         .sums(&["recipient", "change"])
         .by(&["via"]),

@@ -108,7 +108,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change; DROP TABLE verification;
         ALTER TABLE message DROP COLUMN notice;
         DROP TABLE inbound_number; DROP TABLE inbound; DROP TABLE inbound_part; DROP TABLE inbound_copy;
-        ALTER TABLE account DROP COLUMN inbound_url;
+        ALTER TABLE account DROP COLUMN inbound_url; DROP TABLE inbound_source;
         DROP TABLE alert; DROP TABLE notification; DROP TABLE notify_setting;
         DROP TABLE membership; ALTER TABLE session DROP COLUMN chosen_account_id; DROP TABLE invitation;
         ALTER TABLE session DROP COLUMN proved_us;

@@ -138,6 +138,7 @@ mod held;
 mod history;
 mod idempotency;
 mod inbound;
+mod inbound_privacy;
 mod last_use;
 mod lookup_receipts;
 mod lookups;

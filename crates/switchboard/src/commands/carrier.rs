@@ -8,6 +8,7 @@ use outbound::http::{CarrierLinks, PROOF_PURPOSE};
 use serde_json::{Value, json};
 
 use super::{print_json, store};
+use crate::carriers::upstream_settings;
 use crate::cli::{CarrierCommand, Output, PresetCommand};
 use crate::config::Config;
 use crate::config::carriers::Carrier;
@@ -56,9 +57,8 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
         let mut carriers: Vec<Value> = seen.chain(idle).collect();
         for carrier in &mut carriers {
             let own = configured.iter().find(|own| carrier["name"] == own.name());
-            carrier["inboundUrl"] = own
-                .and_then(|own| inbound_url(own, &base_url, &keys))
-                .into();
+            let url = own.map(|own| inbound_url(own, &base_url, &keys));
+            carrier["inboundUrl"] = json!(url.transpose()?.flatten());
         }
         print_json(&carriers.into());
     } else {
@@ -78,14 +78,24 @@ async fn base_url(config: &Config, store: &dyn Store) -> anyhow::Result<String> 
     Ok(config.base_url(listening.unwrap_or(config.server.listen)))
 }
 
-/// Where a carrier sends messages from handsets by HTTP.
-fn inbound_url(carrier: &Carrier, base_url: &str, keys: &[[u8; KEY_BYTES]]) -> Option<String> {
-    let Carrier::Http(carrier) = carrier else {
-        return None;
-    };
-    let base_url = carrier.reached_at(base_url).ok()?;
-    let links = CarrierLinks::new(&carrier.name, &base_url, keys);
-    carrier.has_inbound().then(|| links.inbound_url())
+/// Where a carrier sends messages from handsets, if it sends them by HTTP.
+fn inbound_url(
+    carrier: &Carrier,
+    base_url: &str,
+    keys: &[[u8; KEY_BYTES]],
+) -> anyhow::Result<Option<String>> {
+    match carrier {
+        Carrier::Upstream(upstream) => {
+            let url = upstream_settings(upstream, base_url)?.inbound_url();
+            Ok(Some(url.to_string()))
+        }
+        Carrier::Http(carrier) if carrier.has_inbound() => {
+            let base_url = carrier.reached_at(base_url)?;
+            let links = CarrierLinks::new(&carrier.name, &base_url, keys);
+            Ok(Some(links.inbound_url()))
+        }
+        Carrier::Http(_) | Carrier::Simulator(_) | Carrier::Smpp(_) => Ok(None),
+    }
 }
 
 fn seen_json(seen: &NodeCarrierStatus) -> Value {

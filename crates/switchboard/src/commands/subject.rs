@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use domain::delivery::CallbackAttempt;
+use domain::inbound::assembly::assemble;
 use domain::message::MessageState;
 use domain::opt_out::OptOut;
-use domain::ports::{CallbackRecord, ListRange, MessageDetail, SenderFilter, Store};
+use domain::ports::{
+    CallbackRecord, InboundDetail, ListRange, MessageDetail, PartSet, SenderFilter, Store,
+};
 use domain::sender::SenderRecord;
 use domain::verify::Verification;
 use domain::{AccountId, Clock as _, ImageUrl, Msisdn, Outcome, Timestamp};
@@ -64,14 +67,28 @@ async fn export(store: &Arc<dyn Store>, subjects: &Subjects, number: Msisdn) -> 
     )?;
     let mut is_first = true;
     while let Some(details) = export.next().await? {
-        learn_names(store, &details, &mut names).await?;
+        let accounts = details.iter().map(|one| one.summary.account).collect();
+        learn_names(store, accounts, &mut names).await?;
         for detail in &details {
             let comma = if is_first { "" } else { "," };
             write!(stdout, "{comma}\n{}", as_json(detail, &names))?;
             is_first = false;
         }
     }
-    writeln!(stdout, "]}}")?;
+    write!(stdout, "],\"inbox\":[")?;
+    is_first = true;
+    while let Some(details) = export.next_inbox().await? {
+        let accounts = details.iter().filter_map(|one| one.message.account);
+        learn_names(store, accounts.collect(), &mut names).await?;
+        for detail in &details {
+            let comma = if is_first { "" } else { "," };
+            write!(stdout, "{comma}\n{}", inbound_as_json(detail, &names))?;
+            is_first = false;
+        }
+    }
+    let waiting = export.waiting_texts().await?.into_iter();
+    let waiting: Value = waiting.map(waiting_as_json).collect();
+    writeln!(stdout, "],\"incompleteTexts\":{waiting}}}")?;
     Ok(())
 }
 
@@ -154,10 +171,9 @@ async fn senders(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Valu
 
 async fn learn_names(
     store: &Arc<dyn Store>,
-    details: &[MessageDetail],
+    mut unknown: Vec<AccountId>,
     names: &mut HashMap<AccountId, String>,
 ) -> anyhow::Result<()> {
-    let mut unknown: Vec<AccountId> = details.iter().map(|one| one.summary.account).collect();
     unknown.retain(|id| !names.contains_key(id));
     unknown.sort_unstable();
     unknown.dedup();
@@ -210,6 +226,41 @@ fn as_json(detail: &MessageDetail, names: &HashMap<AccountId, String>) -> Value 
         "result": result.map(|result| serde_json::from_str(result).unwrap_or(json!(result))),
         "parts": parts.collect::<Vec<_>>(),
         "callbacks": callbacks.collect::<Vec<_>>(),
+    })
+}
+
+fn inbound_as_json(detail: &InboundDetail, names: &HashMap<AccountId, String>) -> Value {
+    let message = &detail.message;
+    let callbacks = detail.callbacks.iter().map(callback_as_json);
+    json!({
+        "id": message.id.to_string(),
+        "account": message.account.and_then(|account| names.get(&account)),
+        "carrier": message.carrier,
+        "from": message.from,
+        "to": message.to.to_string(),
+        "text": message.text,
+        "received": message.received_at.to_string(),
+        "parts": message.parts,
+        "coding": message.coding.number(),
+        "udh": message.udh.as_ref().map(ToString::to_string),
+        "network": message.network.map(|network| network.to_string()),
+        "keyword": message.keyword,
+        "inReplyTo": message.in_reply_to.map(|id| id.to_string()),
+        "incomplete": message.is_incomplete,
+        "callbacks": callbacks.collect::<Vec<_>>(),
+    })
+}
+
+/// A text that waits for missing parts.
+fn waiting_as_json(set: PartSet) -> Value {
+    let text = assemble(set.key.total, set.parts).text;
+    json!({
+        "carrier": set.key.carrier,
+        "from": set.key.from,
+        "to": set.key.to.to_string(),
+        "text": text,
+        "received": set.received_at.to_string(),
+        "parts": set.key.total,
     })
 }
 

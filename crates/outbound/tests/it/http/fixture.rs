@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::message::lookup::HomeOperator;
 use domain::ports::{
-    Carrier as _, CarrierPost, CarrierReports as _, DeliveredCopy, HandsetSink, HandsetText,
-    HomeNetwork, NumberLocator, ReceiptError, ReportResult,
+    Carrier as _, CarrierPost, CarrierReports as _, DeliveredCopy, ForwardedText, HandsetSink,
+    HandsetText, HomeNetwork, NumberLocator, ReceiptError, ReportResult,
 };
 use domain::{Channel, Country, Msisdn, Network};
 use outbound::dial::public_roots;
@@ -28,29 +28,32 @@ pub(super) const SECRET: &str = "hunter2";
 /// Records texts; `error` is the answer to every text if set.
 #[derive(Default)]
 pub(super) struct RecordingHandsets {
-    pub(super) texts: Mutex<Vec<(DeliveredCopy, HandsetText)>>,
-    pub(super) confirmed: Mutex<Vec<(i64, i64)>>,
-    pub(super) ended: Mutex<Vec<i64>>,
+    pub(super) texts: Mutex<Vec<([u8; 16], ForwardedText)>>,
     pub(super) error: Mutex<Option<ReceiptError>>,
 }
 
 #[async_trait]
 impl HandsetSink for RecordingHandsets {
-    async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError> {
+    async fn receive_once(
+        &self,
+        source: [u8; 16],
+        text: ForwardedText,
+    ) -> Result<(), ReceiptError> {
         if let Some(error) = *self.error.lock().expect("not poisoned") {
             return Err(error);
         }
-        self.texts.lock().expect("not poisoned").push((copy, text));
+        let mut texts = self.texts.lock().expect("not poisoned");
+        texts.push((source, text));
         Ok(())
     }
 
-    fn confirm(&self, copies: &[(i64, i64)]) {
-        self.confirmed.lock().expect("not poisoned").extend(copies);
+    async fn receive(&self, _: DeliveredCopy, _: HandsetText) -> Result<(), ReceiptError> {
+        unreachable!("a provider sends whole texts")
     }
 
-    fn end_session(&self, session: i64) {
-        self.ended.lock().expect("not poisoned").push(session);
-    }
+    fn confirm(&self, _: &[(i64, i64)]) {}
+
+    fn end_session(&self, _: i64) {}
 }
 
 /// Knows the networks 247-01 and 247-02.

@@ -206,7 +206,8 @@ async fn a_new_token_still_accepts_reports_for_the_old_one() {
     let with_token = |token: &str| {
         let mut settings = settings(&fixture.server.url("/api"));
         token.clone_into(&mut settings.token);
-        Upstream::start(settings, fixture.sink.clone(), Arc::new(FixedClock))
+        let sink = &fixture.sink;
+        Upstream::start(settings, sink.clone(), sink.clone(), Arc::new(FixedClock))
     };
     for (token, taken) in [
         ("sb_second", ReportResult::Yes),
@@ -227,4 +228,53 @@ async fn a_new_token_still_accepts_reports_for_the_old_one() {
     reports.set(Vec::new());
     let taken = reports.take("up", id(7), &proof, post(DELIVERED)).await;
     assert_eq!(taken, ReportResult::UnknownAddress, "no carrier is left");
+}
+
+/// The end of the address to which the upstream sends texts.
+fn inbound_proof(upstream: &Upstream) -> String {
+    let address = upstream.settings().inbound_url();
+    let (start, proof) = address.as_str().rsplit_once('/').expect("a path");
+    assert!(start.ends_with("/carriers/up/inbound"), "{start}");
+    proof.to_owned()
+}
+
+const TEXT: &[u8] = br#"{"id":"55","from":"+37120000001","to":"1234","message":"Yes","received":"2030-01-31 07:30:00"}"#;
+
+#[tokio::test]
+async fn a_text_from_a_handset_is_stored_under_its_source() {
+    let (fixture, reports, report_proof) = sent(Channel::Sms).await;
+    let proof = inbound_proof(&fixture.upstream);
+    for (name, carrier, proof) in [
+        ("none", "up", ""),
+        ("of a report", "up", report_proof.as_str()),
+        ("no such carrier", "down", proof.as_str()),
+    ] {
+        let taken = reports.take_text(carrier, proof, post(TEXT)).await;
+        assert_eq!(taken, ReportResult::Unproven, "{name}");
+    }
+    let taken = reports.take_text("up", &proof, post(b"{}")).await;
+    assert!(matches!(taken, ReportResult::NotAReport(_)), "{taken:?}");
+    assert_eq!(fixture.sink.take_texts(), []);
+
+    let again = TEXT.to_vec();
+    for body in [TEXT, &again] {
+        let taken = reports.take_text("up", &proof, post(body)).await;
+        assert_eq!(taken, ReportResult::Yes);
+    }
+    let texts = fixture.sink.take_texts();
+    assert_eq!(texts.len(), 2);
+    assert_eq!(texts[0], texts[1], "the same source");
+    let text = &texts[0].1;
+    assert_eq!(
+        (text.carrier.as_str(), text.from.as_str()),
+        ("up", "+37120000001")
+    );
+
+    *fixture.sink.error.lock().expect("not poisoned") = Some(ReceiptError::Store);
+    let taken = reports.take_text("up", &proof, post(TEXT)).await;
+    assert_eq!(taken, ReportResult::NotNow, "it cannot be stored");
+    *fixture.sink.error.lock().expect("not poisoned") = None;
+    fixture.upstream.stop().await;
+    let taken = reports.take_text("up", &proof, post(TEXT)).await;
+    assert_eq!(taken, ReportResult::NotNow, "stopped");
 }

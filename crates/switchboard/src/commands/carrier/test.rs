@@ -7,7 +7,9 @@ use anyhow::{Context as _, bail, ensure};
 use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::text::measure;
-use domain::ports::{DeliveredCopy, HandsetSink, HandsetText, ReceiptError, ReceiptSink, Store};
+use domain::ports::{
+    DeliveredCopy, ForwardedText, HandsetSink, HandsetText, ReceiptError, ReceiptSink, Store,
+};
 use domain::{
     AccountId, Channel, Clock, Code, MessageId, Originator, Outcome, Priority, Timestamp,
 };
@@ -163,7 +165,7 @@ async fn submit(
         }
         Carrier::Upstream(settings) => {
             let settings = upstream_settings(settings, &base_url)?;
-            Upstream::start(settings, Arc::new(Nowhere), clock)
+            Upstream::start(settings, Arc::new(Nowhere), Arc::new(Nowhere), clock)
         }
         Carrier::Smpp(_) | Carrier::Simulator(_) => bail!(
             "only carriers of the kinds http and upstream can be tested so; `switchboard config check --connect` connects \
@@ -220,6 +222,10 @@ impl ReceiptSink for Nowhere {
 
 #[async_trait]
 impl HandsetSink for Nowhere {
+    async fn receive_once(&self, _: [u8; 16], _: ForwardedText) -> Result<(), ReceiptError> {
+        Err(ReceiptError::Stopping)
+    }
+
     async fn receive(&self, _: DeliveredCopy, _: HandsetText) -> Result<(), ReceiptError> {
         Err(ReceiptError::Stopping)
     }
