@@ -8,6 +8,7 @@ mod database;
 mod deliver;
 mod deploy;
 mod faults;
+mod http_carrier;
 mod mcp;
 mod nodes;
 mod notify;

@@ -206,9 +206,13 @@ async fn a_slow_provider_times_out_and_is_down_after_three_messages() {
 async fn a_provider_that_denied_us_is_tried_again() {
     let is_known = Arc::new(AtomicBool::new(false));
     let known = is_known.clone();
-    let fixture = Fixture::start(move |_| match known.load(Ordering::Relaxed) {
-        true => Reply::answer(200, "{}"),
-        false => Reply::answer(403, ""),
+    let fixture = Fixture::start(move |_| {
+        let status = if known.load(Ordering::Relaxed) {
+            200
+        } else {
+            403
+        };
+        Reply::answer(status, "{}")
     });
     let submitted = fixture.submit(&queued(Channel::Sms)).await;
     assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
