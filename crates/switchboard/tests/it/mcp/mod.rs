@@ -3,6 +3,7 @@
 mod authorization;
 mod clients;
 mod connecting;
+mod conversation;
 mod hosts;
 mod protocol;
 mod results;
