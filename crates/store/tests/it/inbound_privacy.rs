@@ -171,7 +171,7 @@ async fn a_number_that_was_written_to_is_erased(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let mut new = sample(11, Some(acme));
     new.message.to = number(PERSON);
-    new.message.from = "Acme".to_owned();
+    "Acme".clone_into(&mut new.message.from);
     new.url = CallbackUrl::parse("https://example.com/?number=37120000001").ok();
     let batch = vec![(copy(1, 0, 1), Delivered::Message(Box::new(new)))];
     deliver(&store, node, batch).await;
@@ -187,7 +187,7 @@ async fn a_number_that_was_written_to_is_erased(store: Arc<dyn Store>) {
 
 async fn waiting_parts_of_a_number_are_erased(store: Arc<dyn Store>) {
     let mut other = part(8, 2, 1, 0);
-    other.from = "+37120000002".to_owned();
+    "+37120000002".clone_into(&mut other.from);
     let parts = [part(7, 3, 1, 0), part(7, 3, 2, 0), part(9, 2, 1, 0), other];
     deliver_parts(&store, &parts, 0).await;
     let waiting = async |limit| {

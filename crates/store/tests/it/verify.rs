@@ -79,12 +79,12 @@ async fn state(
     find(store, account, id).await.expect("stored").state
 }
 
-fn wrong(tries_left: u32) -> Option<Judgement> {
-    Some(Judgement::Wrong { tries_left })
+const fn wrong(tries_left: u32) -> Judgement {
+    Judgement::Wrong { tries_left }
 }
 
-fn over(state: VerificationState) -> Option<Judgement> {
-    Some(Judgement::Over(state))
+const fn over(state: VerificationState) -> Judgement {
+    Judgement::Over(state)
 }
 
 async fn a_verification_is_stored_and_approved_once(store: Arc<dyn Store>) {
@@ -110,12 +110,12 @@ async fn a_verification_is_stored_and_approved_once(store: Arc<dyn Store>) {
     let short = guess(&store, acme, id, "1234", 1).await;
     let length = CodeLength::default();
     assert_eq!(short, Some(Judgement::WrongLength(length)));
-    assert_eq!(guess(&store, acme, id, WRONG, 1).await, wrong(4));
+    assert_eq!(guess(&store, acme, id, WRONG, 1).await, Some(wrong(4)));
     assert_eq!(
         guess(&store, acme, id, RIGHT, 599).await,
         Some(Judgement::Right)
     );
-    let approved = over(VerificationState::Approved);
+    let approved = Some(over(VerificationState::Approved));
     assert_eq!(guess(&store, acme, id, RIGHT, 600).await, approved);
     let found = find(&store, acme, id).await.expect("stored");
     assert_eq!((found.state, found.tries), (VerificationState::Approved, 1));
@@ -126,12 +126,15 @@ async fn five_wrong_guesses_end_it(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let id = started(&store, &new(acme, NUMBER, 0)).await;
     for tries_left in (0..5).rev() {
-        assert_eq!(guess(&store, acme, id, WRONG, 1).await, wrong(tries_left));
+        assert_eq!(
+            guess(&store, acme, id, WRONG, 1).await,
+            Some(wrong(tries_left))
+        );
     }
-    let failed = over(VerificationState::Failed);
+    let failed = Some(over(VerificationState::Failed));
     assert_eq!(guess(&store, acme, id, RIGHT, 1).await, failed);
     let late = started(&store, &new(acme, NUMBER, 2)).await;
-    let expired = over(VerificationState::Expired);
+    let expired = Some(over(VerificationState::Expired));
     assert_eq!(guess(&store, acme, late, RIGHT, 602).await, expired);
 }
 
@@ -161,7 +164,7 @@ async fn a_pending_code_is_replaced_after_half_a_minute(store: Arc<dyn Store>) {
     started(&store, &new(other, NUMBER, 1)).await;
     let second = started(&store, &new(acme, NUMBER, 30)).await;
     assert_ne!(second, first);
-    let expired = over(VerificationState::Expired);
+    let expired = Some(over(VerificationState::Expired));
     assert_eq!(guess(&store, acme, first, RIGHT, 31).await, expired);
     let right = Some(Judgement::Right);
     assert_eq!(guess(&store, acme, second, RIGHT, 31).await, right);

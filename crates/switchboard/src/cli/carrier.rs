@@ -39,7 +39,7 @@ pub(crate) struct CarrierTest {
     /// The number to send to
     #[arg(long, value_name = "N", value_parser = domain::Msisdn::parse)]
     pub(crate) to: domain::Msisdn,
-    /// The sender; senders.pin_from if it is left out
+    /// The sender [default: `senders.pin_from`]
     #[arg(long, value_name = "F")]
     pub(crate) from: Option<String>,
     /// The text

@@ -27,7 +27,7 @@ use crate::outside;
 
 const DEFAULT_TEXT: &str = "Test message";
 /// How long a report is waited for.
-const MAX_WAIT: Duration = Duration::from_secs(120);
+const MAX_WAIT: Duration = Duration::from_mins(2);
 /// Between two looks at the reports.
 const POLL: Duration = Duration::from_millis(500);
 /// Of so many unmatched receipts, the newest first, the message's own is looked for.
@@ -40,11 +40,11 @@ pub(super) async fn run(config: &Config, test: CarrierTest) -> anyhow::Result<()
     let carriers = config.carriers();
     let named = carriers.iter().find(|carrier| carrier.name() == test.name);
     let named = named.with_context(|| {
-        let names: Vec<&str> = carriers.iter().map(Carrier::name).collect();
+        let known: Vec<&str> = carriers.iter().map(Carrier::name).collect();
         format!(
             "there is no carrier '{}'; there are {}",
             test.name,
-            names.join(", ")
+            known.join(", ")
         )
     })?;
     let store = store(config).await?;
@@ -108,7 +108,7 @@ fn message(
     let channel = carrier.channels().into_iter().next();
     let channel = channel.context("the carrier has no channel")?;
     let is_lookup = channel == Channel::Hlr;
-    let text = test.text.as_deref().unwrap_or(DEFAULT_TEXT);
+    let words = test.text.as_deref().unwrap_or(DEFAULT_TEXT);
     let from = match &test.from {
         Some(from) => Originator::parse(from).context("--from")?,
         None => config.pin_from()?,
@@ -119,11 +119,11 @@ fn message(
         channel,
         to: test.to,
         from: (!is_lookup).then_some(from),
-        shape: measure(text).context("--text")?,
+        shape: measure(words).context("--text")?,
         text: if is_lookup {
             String::new()
         } else {
-            text.to_owned()
+            words.to_owned()
         },
         interactive: None,
         udh: None,

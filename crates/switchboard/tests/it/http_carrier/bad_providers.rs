@@ -54,9 +54,8 @@ fn a_message_survives_every_bad_provider(backend: Backend) {
     }
     for (index, (name, _)) in providers.iter().enumerate() {
         let number = format!("3712000000{index}");
-        config.push_str(&format!(
-            "[[route]]\nprefix = [\"{number}\"]\ncarriers = [\"{name}\"]\n"
-        ));
+        let route = format!("[[route]]\nprefix = [\"{number}\"]\ncarriers = [\"{name}\"]\n");
+        config.push_str(&route);
     }
     let service = start(backend, config);
     let ids: Vec<String> = (0..cases.len())
@@ -69,13 +68,13 @@ fn a_message_survives_every_bad_provider(backend: Backend) {
         })
         .collect();
     for ((name, _, requests), (_, provider)) in cases.iter().zip(&providers) {
-        let received = wait_for(name, || {
-            Some(provider.received()).filter(|received| received.len() >= *requests)
+        let taken = wait_for(name, || {
+            Some(provider.received()).filter(|taken| taken.len() >= *requests)
         });
-        assert_eq!(received.len(), *requests, "{name}");
-        let (first, last) = (received[0].json(), received[requests - 1].json());
+        assert_eq!(taken.len(), *requests, "{name}");
+        let (first, last) = (taken[0].json(), taken[requests - 1].json());
         assert_eq!(first, last, "{name}");
-        let url = callback(&received[requests - 1]);
+        let url = callback(&taken[requests - 1]);
         for _ in 0..2 {
             let report = json!({ "status": "delivered" });
             assert_eq!(

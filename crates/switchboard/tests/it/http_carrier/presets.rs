@@ -15,6 +15,7 @@ use super::{
 use crate::chain::wait_for_reported_states;
 use crate::rest::on_both_backends;
 use crate::rest::service::Service;
+use crate::smpp::octets::hex;
 
 on_both_backends!(
     twilio_sends_reports_and_receives,
@@ -25,10 +26,7 @@ on_both_backends!(
 fn post_form(service: &Service, key: &str, path: &str, fields: &[(&str, &str)]) -> Response {
     let mut sorted = fields.to_vec();
     sorted.sort_unstable();
-    let fields_text: String = sorted
-        .iter()
-        .map(|(name, value)| format!("{name}{value}"))
-        .collect();
+    let fields_text: String = sorted.iter().flat_map(|pair| [pair.0, pair.1]).collect();
     let signed = format!("{}{fields_text}", service.server.url(path));
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, key.as_bytes());
     let signature = STANDARD.encode(hmac::sign(&key, signed.as_bytes()));
@@ -112,11 +110,7 @@ fn post_event(service: &Service, key: &str, path: &str, event: &Value) -> Respon
     let (body, time) = (event.to_string(), "1731672000");
     let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
     let signature = hmac::sign(&key, format!("{body}{time}").as_bytes());
-    let signature: String = signature
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let signature = hex(signature.as_ref());
     let headers = [
         ("Content-Type", "application/json"),
         ("X-Signature", signature.as_str()),

@@ -306,8 +306,8 @@ fn parts_that_come_to_two_nodes_are_one_message() {
             |event: &&NodeJsEvent| matches!(event, NodeJsEvent::Text { status: 0, .. });
         (events.iter().filter(is_accepted).count() == 3 * orders.len()).then_some(())
     });
-    let received = receiver.received();
-    let mut callbacks: Vec<Value> = received.iter().map(ReceivedRequest::json).collect();
+    let requests = receiver.received();
+    let mut callbacks: Vec<Value> = requests.iter().map(ReceivedRequest::json).collect();
     callbacks.sort_by_key(|message| message["from"].to_string());
     assert_eq!(callbacks.len(), orders.len(), "{callbacks:?}");
     for (handset, message) in callbacks.iter().enumerate() {
