@@ -18,7 +18,7 @@ async fn a_lookup_may_be_answered_at_once() {
     };
     assert_eq!((found.code, found.operator), (Code::FINE, Some(2)));
     assert_eq!(
-        found.network.map(|network| network.mnc()).as_deref(),
+        found.network.map(domain::Network::mnc).as_deref(),
         Some("02")
     );
     assert_eq!(found.ported_from.map(|operator| operator.id), Some(1));
