@@ -68,11 +68,11 @@ pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
     let sender = json!({ "name": "+37120000007", "type": "MSISDN" });
     let lookup = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
     // A conversation with a text and a reply, and a text that nobody owns.
-    let (number, handset) = ("+37120000009", "+37120000001");
-    inbox::add_number(service, number, "main");
-    let inbound = inbox::text(service, handset, number, "Is it open today?");
+    let (own, handset) = ("+37120000009", "+37120000001");
+    inbox::add_number(service, own, "main");
+    let inbound = inbox::text(service, handset, own, "Is it open today?");
     service.accept(&sms_with(
-        &json!({ "from": number, "to": handset, "message": "Until six" }),
+        &json!({ "from": own, "to": handset, "message": "Until six" }),
     ));
     vec![
         ("{inbound}", inbound),
