@@ -46,6 +46,9 @@ const ERASE_ANSWERS: &str = "
     FROM UNNEST($1::bigint[]) AS g (id) JOIN callback AS c ON c.message_id = ANY(ARRAY[g.id]) AND c.kind = 3
     WHERE a.callback_id = ANY(ARRAY[c.id]) AND a.message_id = ANY(ARRAY[c.message_id])";
 
+/// Replies that are not sent yet.
+const ERASE_REPLIES: &str = "DELETE FROM inbound_reply WHERE id = ANY($1)";
+
 /// Changes messages that are over, and returns how many.
 struct ChangeInbound<'a> {
     ids: &'a [i64],
@@ -87,6 +90,7 @@ impl Retryable for ChangeInbound<'_> {
         execute(&transaction, CHANGE_CALLBACKS, values).await?;
         if self.change.digits().is_some() {
             execute(&transaction, ERASE_ANSWERS, &[&ids]).await?;
+            execute(&transaction, ERASE_REPLIES, &[&ids]).await?;
         }
         commit(transaction).await?;
         Ok(changed)

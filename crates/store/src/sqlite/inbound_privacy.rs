@@ -8,7 +8,7 @@ use super::{inbound, message_detail};
 use crate::rows::inbound::{InboundColumns, message, set_key};
 use crate::rows::message_id;
 use crate::rows::privacy::{InboundChange, NumberColumns, ROWS};
-use crate::sql::inbound as sql;
+use crate::sql::{inbound as sql, replies};
 
 const LIST: &str = "
     SELECT id, sender = ?2 OR number = ?2 FROM inbound WHERE id > ?1 ORDER BY id LIMIT ?3";
@@ -112,6 +112,8 @@ fn change_one(db: &Connection, id: i64, change: &InboundChange) -> Result<bool> 
     db.prepare_cached(CHANGE_CALLBACKS)?.execute(values)?;
     if change.digits().is_some() {
         db.prepare_cached(ERASE_ANSWERS)?.execute([id])?;
+        let mut remove = db.prepare_cached(replies::REMOVE_DUE.sqlite)?;
+        remove.execute([id])?;
     }
     Ok(true)
 }

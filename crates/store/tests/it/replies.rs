@@ -15,6 +15,7 @@ use super::sample::create_account;
 on_both_databases!(
     an_account_has_texts_of_its_own,
     a_reply_is_stored_with_its_message,
+    a_reply_to_an_erased_number_is_not_sent,
 );
 
 async fn an_account_has_texts_of_its_own(database: Database) {
@@ -87,4 +88,28 @@ async fn a_reply_is_stored_with_its_message(database: Database) {
     store.remove_due_reply(due[0].id).await.expect("removed");
     let left = store.list_due_replies(10).await.expect("answers");
     assert_eq!(left, due[1..]);
+}
+
+async fn a_reply_to_an_erased_number_is_not_sent(database: Database) {
+    let store = database.open().await;
+    let acme = create_account(&store, "acme").await;
+    let mut new = sample(21, None);
+    new.reply = Some(NewReply {
+        account: acme,
+        text: "Goodbye".to_owned(),
+    });
+    let id = new.message.id;
+    let copy = DeliveredCopy {
+        session: 1,
+        number: 1,
+        hash: [1; 16],
+    };
+    let batch = Arc::new(vec![(copy, Delivered::Message(Box::new(new)))]);
+    let node = NodeId::new(1).expect("in range");
+    let stored = store.store_delivered(node, batch, IfUnclear::Wait).await;
+    stored.expect("stored");
+    let handset = Msisdn::parse("+37120000001").expect("a number");
+    let erased = store.erase_inbound_subject(&handset, &[id]).await;
+    assert_eq!(erased.expect("answers"), 1);
+    assert_eq!(store.list_due_replies(10).await.expect("answers"), []);
 }
