@@ -153,8 +153,8 @@ impl HttpHealth {
         self.set_up();
     }
 
-    /// [`Self::allow_trial`] without knowing that the trouble is over: it is strained, with its note, until a message is
-    /// accepted.
+    /// [`Self::allow_trial`] without knowing that the trouble is over: it is strained, with its note, until a message
+    /// is accepted.
     pub(crate) fn allow_doubtful_trial(&self) {
         self.failures.store(MAX_FAILURES - 1, Ordering::Relaxed);
         self.is_down.store(false, Ordering::Release);

@@ -1,4 +1,5 @@
-//! A provider with an HTTP API of its own, described by configuration, as a carrier for SMS, Viber messages and lookups.
+//! A provider with an HTTP API of its own, described by configuration, as a carrier for SMS, Viber messages and
+//! lookups.
 //!
 //! A message is sent with one request, built from a template. Each message has its own URL here, to which the provider
 //! sends its reports. The URL names the message, so the message's reference is its own ID after `@`, whether or not the

@@ -21,7 +21,7 @@ pub(super) async fn run(config: &Config, command: CarrierCommand) -> anyhow::Res
     match command {
         CarrierCommand::List { output } => list(config, output).await,
         CarrierCommand::Preset(command) => preset(command),
-        CarrierCommand::Test(arguments) => test::run(config, arguments).await,
+        CarrierCommand::Test(arguments) => test::run(config, &arguments).await,
     }
 }
 

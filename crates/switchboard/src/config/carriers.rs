@@ -1,6 +1,7 @@
 //! `[[carrier]]`: the connections to networks.
 
 mod http_carrier;
+mod http_tables;
 
 use std::collections::HashSet;
 use std::net::IpAddr;

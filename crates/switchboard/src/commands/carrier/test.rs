@@ -36,7 +36,7 @@ const MAX_UNMATCHED: u32 = 1000;
 const VALIDITY: SignedDuration = SignedDuration::from_mins(10);
 
 /// Sends one message by one carrier and follows it to its report. It belongs to no account and costs nothing here.
-pub(super) async fn run(config: &Config, test: CarrierTest) -> anyhow::Result<()> {
+pub(super) async fn run(config: &Config, test: &CarrierTest) -> anyhow::Result<()> {
     let carriers = config.carriers();
     let named = carriers.iter().find(|carrier| carrier.name() == test.name);
     let named = named.with_context(|| {
@@ -50,7 +50,7 @@ pub(super) async fn run(config: &Config, test: CarrierTest) -> anyhow::Result<()
     let store = store(config).await?;
     let id = store.reserve_ids(1).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let queued = message(config, named, &test, id, clock.now())?;
+    let queued = message(config, named, test, id, clock.now())?;
     let what = if queued.channel == Channel::Hlr {
         "lookup"
     } else {

@@ -20,6 +20,10 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::super::secret::Secret;
+use super::http_tables::{
+    HttpInbound, HttpLookup, HttpReport, HttpRequest, HttpResponse, HttpSignature,
+    HttpSignatureScheme,
+};
 use super::{check_rate, check_window};
 
 /// The most attempts without an answer.
@@ -59,110 +63,6 @@ pub(crate) struct HttpCarrier {
     signature: Option<HttpSignature>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HttpRequest {
-    #[serde(default = "default_method")]
-    method: String,
-    url: String,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-    basic: Option<HttpBasic>,
-    #[serde(default)]
-    query: BTreeMap<String, toml::Value>,
-    json: Option<toml::Value>,
-    form: Option<BTreeMap<String, toml::Value>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HttpBasic {
-    user: String,
-    password: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct HttpResponse {
-    taken: Vec<String>,
-    later: Vec<String>,
-    id: Option<String>,
-    error: Option<String>,
-    errors: BTreeMap<String, u16>,
-}
-
-impl Default for HttpResponse {
-    fn default() -> Self {
-        Self {
-            taken: vec!["2xx".to_owned()],
-            later: vec!["429".to_owned(), "5xx".to_owned()],
-            id: None,
-            error: None,
-            errors: BTreeMap::new(),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HttpReport {
-    id: Option<String>,
-    state: String,
-    #[serde(default)]
-    delivered: Vec<String>,
-    #[serde(default)]
-    failed: Vec<String>,
-    #[serde(default)]
-    expired: Vec<String>,
-    #[serde(default)]
-    seen: Vec<String>,
-    error: Option<String>,
-    #[serde(default)]
-    errors: BTreeMap<String, u16>,
-    #[serde(default)]
-    shared: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HttpInbound {
-    from: String,
-    to: String,
-    text: String,
-    id: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HttpLookup {
-    present: String,
-    #[serde(default)]
-    present_values: Vec<String>,
-    ported: Option<String>,
-    network: Option<String>,
-    mcc: Option<String>,
-    mnc: Option<String>,
-    original_network: Option<String>,
-    roaming: Option<String>,
-    error: Option<String>,
-    #[serde(default)]
-    errors: BTreeMap<String, u16>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HttpSignature {
-    scheme: HttpSignatureScheme,
-    key: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum HttpSignatureScheme {
-    Twilio,
-    SmsGate,
-}
-
 fn default_channels() -> Vec<String> {
     vec![Channel::Sms.name().to_owned()]
 }
@@ -177,10 +77,6 @@ fn default_timeout_s() -> u64 {
 
 fn default_unknown_tries() -> u32 {
     2
-}
-
-fn default_method() -> String {
-    "POST".to_owned()
 }
 
 impl HttpCarrier {

@@ -60,7 +60,7 @@ account_sid = \"AC1\"
         "switchboard.toml:22: carrier 'beta': signature.key must be a secret",
         "switchboard.toml:30: carrier 'gamma': request.json.to.2.number: '{{ too }}' is no variable",
         "switchboard.toml:35: preset: there is no preset 'twilo'; there are android-sms-gateway, twilio",
-        "carrier 'epsilon': request.basic.password: '{{ secret.auth_token }}' is not set; add auth_token to secret",
+        "'{{ secret.auth_token }}' is not set; add auth_token to secret",
     ] {
         assert!(problems.contains(expected), "{expected}\n{problems}");
     }
