@@ -55,19 +55,20 @@ impl ReturnPath {
         self.carried_by("/dashboard/sign-in")
     }
 
-    /// The address of a page that leads here afterwards.
+    /// The address of a page that leads here afterwards. A notice is not shown again.
     pub(crate) fn carried_by(&self, page: &str) -> String {
-        let Some(carried) = self.to_carry() else {
-            return page.to_owned();
-        };
-        // Valid paths need no escaping.
-        match carried.split_once('?') {
-            None => format!("{page}?next={carried}"),
-            Some((path, query)) => {
-                let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
-                format!("{page}?next={path}%3F{query}")
-            }
+        let (path, query) = self.0.split_once('?').unwrap_or((&self.0, ""));
+        let kept = query.split('&').filter(|field| !field.starts_with("said="));
+        let query = kept.collect::<Vec<_>>().join("&");
+        if query.is_empty() {
+            return match path {
+                HOME => page.to_owned(),
+                // Valid paths need no escaping.
+                path => format!("{page}?next={path}"),
+            };
         }
+        let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+        format!("{page}?next={path}%3F{query}")
     }
 }
 
@@ -155,7 +156,12 @@ mod tests {
     fn the_sign_in_page_carries_the_path() {
         for (path, expected) in [
             ("/dashboard", "/dashboard/sign-in"),
+            ("/dashboard?said=password.0f", "/dashboard/sign-in"),
             ("/dashboard/send", "/dashboard/sign-in?next=/dashboard/send"),
+            (
+                "/dashboard/messages?to=1&said=x.0f",
+                "/dashboard/sign-in?next=/dashboard/messages%3Fto%3D1",
+            ),
             (
                 "/dashboard/messages?to=%2B371&state=sent",
                 "/dashboard/sign-in?next=/dashboard/messages%3Fto%3D%252B371%26state%3Dsent",
