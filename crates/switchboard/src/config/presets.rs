@@ -102,7 +102,7 @@ mod tests {
         for preset in &PRESETS {
             let text = preset.text;
             assert!(!preset.table().is_empty(), "{}", preset.name);
-            assert!(text.contains("read on 20"), "{}", preset.name);
+            assert!(text.contains("Compare the fields"), "{}", preset.name);
             assert!(text.contains("https://"), "{}", preset.name);
             assert!(text.contains("not tested against"), "{}", preset.name);
             assert!(!preset.title().is_empty(), "{}", preset.name);
