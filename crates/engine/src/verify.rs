@@ -279,7 +279,7 @@ impl Conversions {
     }
 }
 
-/// Fields are reported as such, whoever found the mistake.
+/// A mistake in a field is an error of that field, whether it is found here or while sending.
 fn send_error(error: SubmitError) -> StartError {
     match error {
         SubmitError::Invalid(invalid) => invalid.into(),

@@ -53,7 +53,7 @@ impl Language {
             .find(|language| language.code() == code)
     }
 
-    /// The reply of an account that has none of its own: without the accents that GSM-7 lacks, so that it is one part.
+    /// The default reply. It avoids accents that GSM-7 does not have, because they would make the message longer.
     pub const fn default_reply(self, request: Request) -> &'static str {
         match request {
             Request::Stop => self.stop_reply(),

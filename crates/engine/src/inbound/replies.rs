@@ -67,7 +67,7 @@ impl Replies {
 
     async fn send(&self, reply: DueReply) -> Result<(), SubmitError> {
         let age = self.clock.now().duration_since(reply.received_at);
-        // A number that handsets write to is a number or a short code, both of which can be originators.
+        // Phone numbers and short codes are valid originators.
         let Ok(from) = Originator::parse(&reply.from.to_string()) else {
             return Ok(());
         };

@@ -41,7 +41,7 @@ pub(crate) enum InboundChange {
 }
 
 impl InboundChange {
-    /// What is left of a message; `None` if it is not meant.
+    /// The message after the change; `None` if the change does not apply to it.
     pub(crate) fn apply(&self, message: InboundMessage) -> Option<InboundMessage> {
         match self {
             Self::ForgetText { before_us } => {

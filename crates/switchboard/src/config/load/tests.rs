@@ -149,7 +149,7 @@ fn every_key_is_in_the_example_and_in_the_documentation() {
     }
 }
 
-/// The keys of these tables are chosen by whoever writes the configuration.
+/// Operators choose the keys of these tables.
 const FREE_TABLES: [&str; 6] = ["secret", "headers", "query", "json", "form", "errors"];
 
 fn check_documented(section: &str, table: &Table, example: &str, page: &str) {
