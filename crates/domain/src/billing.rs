@@ -51,6 +51,8 @@ pub struct SpendingRules {
     pub texts_for: TextRoles,
     /// Below this balance the account and the operators are notified.
     pub low_balance: Option<Money>,
+    /// Whether prices and routes go by the network that a number was ported to, if that is known.
+    pub ported_numbers: bool,
 }
 
 impl Default for SpendingRules {
@@ -66,13 +68,14 @@ impl Default for SpendingRules {
             admins_consent_only: false,
             texts_for: TextRoles::default(),
             low_balance: None,
+            ported_numbers: false,
         }
     }
 }
 
 impl SpendingRules {
     /// Each rule with its key and its value, as `account set` takes them.
-    pub fn in_words(&self) -> [(&'static str, String); 10] {
+    pub fn in_words(&self) -> [(&'static str, String); 11] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
         let countries = if codes.is_empty() {
@@ -101,6 +104,7 @@ impl SpendingRules {
                 "low_balance",
                 self.low_balance.map_or_else(off, |low| low.to_string()),
             ),
+            ("ported_numbers", self.ported_numbers.to_string()),
         ]
     }
 

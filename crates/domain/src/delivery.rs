@@ -201,6 +201,8 @@ pub struct Receipt {
     pub outcome: Outcome,
     /// The report for the caller of a lookup, as JSON. `None` for messages.
     pub report: Option<String>,
+    /// The recipient's network, if the carrier named it.
+    pub network: Option<Network>,
     /// When the receipt arrived.
     pub at: Timestamp,
 }

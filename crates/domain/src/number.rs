@@ -3,3 +3,4 @@
 pub mod country;
 pub mod msisdn;
 pub mod network;
+pub mod ported;

@@ -26,6 +26,7 @@ mod operations;
 mod opt_outs;
 mod outside;
 mod people;
+mod ported;
 mod privacy;
 mod replies;
 mod second_factor;
@@ -89,6 +90,7 @@ pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
     Purpose, Redeemed,
 };
+pub use ported::{PortedChange, PortedStore, PortedVersions};
 pub use privacy::{InboundDetail, PrivacyStore, SubjectMessage, SubjectPage};
 pub use replies::{DueReply, NewReply, ReplyStore};
 pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
@@ -183,6 +185,7 @@ pub trait Store:
     + MonitoringStore
     + AlertStore
     + OptOutStore
+    + PortedStore
 {
 }
 
@@ -207,5 +210,6 @@ impl<T> Store for T where
         + MonitoringStore
         + AlertStore
         + OptOutStore
+        + PortedStore
 {
 }

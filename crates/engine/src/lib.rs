@@ -12,6 +12,7 @@
 //! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
 //! | [`verify`] | one-time codes as a service: sending and checking them |
 //! | `monitoring` | metrics for operators |
+//! | `ported` | the networks that numbers were ported to |
 //! | [`subject`] | what is stored about one number: exporting and erasing it |
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
 //! | [`Invalid`] | a field of a request that breaks a rule |
@@ -41,6 +42,7 @@ pub mod inbound;
 mod invalid;
 mod maintenance;
 mod monitoring;
+mod ported;
 pub mod reading;
 pub mod refusals;
 pub mod senders;
@@ -65,6 +67,7 @@ use jiff::SignedDuration;
 
 use identity::hasher::Hasher;
 use inbound::Composer;
+use ported::follow::PortedFollower;
 use refusals::follow::ListFollower;
 use sending::submit::Approvals;
 use worker::Worker;
@@ -122,6 +125,8 @@ pub struct Settings {
     pub incomplete_after: SignedDuration,
     /// Words such as STOP.
     pub words: Arc<Words>,
+    /// How long the networks of ported numbers are remembered.
+    pub keep_ported: SignedDuration,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
     /// Whether accounts have metrics of their own.
@@ -213,6 +218,7 @@ pub struct Engine {
     /// Carriers and routing rules in force.
     pub routing: Arc<Routing>,
     follower: Arc<ListFollower>,
+    ported: Arc<PortedFollower>,
     clock: Arc<dyn Clock>,
     node: Arc<Node>,
     worker: Option<Worker>,
@@ -232,6 +238,13 @@ impl Engine {
         let routing = Routing::new(store.clone(), catalogues.clone());
         let mailer = guards.mailer.clone();
         let follower = ListFollower::start(store.clone(), routing.refusals().clone()).await?;
+        let ported = PortedFollower::start(
+            store.clone(),
+            clock.clone(),
+            routing.ported().clone(),
+            settings.keep_ported,
+        )
+        .await?;
         let opt_outs = Arc::new(OptOuts::new(
             store.clone(),
             store.clone(),
@@ -300,6 +313,7 @@ impl Engine {
             ),
             grants: Grants::new(store, clock.clone(), clients, settings.grants),
             follower,
+            ported,
             clock,
             routing,
             node,
@@ -388,6 +402,7 @@ impl Engine {
         self.node.leave().await;
         self.catalogues.stop();
         self.follower.stop();
+        self.ported.stop();
         self.gate.stop().await;
     }
 }

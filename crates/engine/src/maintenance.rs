@@ -14,6 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Node;
 use crate::monitoring::ended::EndedCounters;
+use crate::ported::{MAX_NUMBERS, PortedNumbers};
 
 /// How often expired messages are ended.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
@@ -42,6 +43,8 @@ const NOT_CONFIRMED: &str =
     "nobody gave its PIN within a day; register it again to get another one";
 /// Maximum number of rows that one step touches, so that no other write waits long.
 const STEP: u32 = 500;
+/// How many ported numbers one step removes if there are too many.
+const REMOVE_STEP: u32 = 5_000;
 
 /// How long data is stored.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +54,8 @@ pub(crate) struct Retention {
     pub(crate) texts: Option<SignedDuration>,
     /// How long ledger entries stay unfolded.
     pub(crate) ledger: Option<SignedDuration>,
+    /// How long the networks of ported numbers are remembered.
+    pub(crate) ported: SignedDuration,
 }
 
 /// The background jobs of a node.
@@ -65,6 +70,7 @@ impl Maintenance {
         node: Arc<Node>,
         callbacks: Arc<Callbacks>,
         ended: Arc<EndedCounters>,
+        ported: Arc<PortedNumbers>,
         keep: Retention,
     ) -> Self {
         let comparing = supervise::spawn("early-receipts", {
@@ -86,7 +92,7 @@ impl Maintenance {
         });
         let pruning = supervise::spawn("retention", {
             let store = store.clone();
-            move || prune_all(store.clone(), clock.clone(), keep)
+            move || prune_all(store.clone(), clock.clone(), ported.clone(), keep)
         });
         let fold = move |age| supervise::spawn("ledger", move || fold_all(store.clone(), age));
         let folding = keep.ledger.map(fold);
@@ -218,12 +224,21 @@ async fn add_up_all(store: Arc<dyn TrafficStore>) {
     }
 }
 
-async fn prune_all(store: Arc<dyn Store>, clock: Arc<dyn Clock>, keep: Retention) {
+async fn prune_all(
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ported: Arc<PortedNumbers>,
+    keep: Retention,
+) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if let Err(error) = prune(&*store, &*clock, keep).await {
+        let pruned = async {
+            prune(&*store, &*clock, keep).await?;
+            prune_ported(&*store, &*clock, &ported, keep.ported).await
+        };
+        if let Err(error) = pruned.await {
             tracing::warn!(%error, "old rows cannot be deleted; trying again later");
         }
     }
@@ -245,6 +260,33 @@ async fn fold_all(store: Arc<dyn BillingStore>, age: SignedDuration) {
             }
         }
     }
+}
+
+/// Deletes what is old, and the oldest if there are too many numbers.
+async fn prune_ported(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    ported: &PortedNumbers,
+    keep: SignedDuration,
+) -> Result<(), StoreError> {
+    let before = || clock.now() - keep;
+    while store.prune_ported(before(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    let mut surplus = ported.count().saturating_sub(MAX_NUMBERS);
+    if surplus > 0 {
+        // More than needed, because each removal makes all nodes read the list again.
+        surplus += MAX_NUMBERS / 10;
+    }
+    while surplus > 0 {
+        let removed = store.remove_oldest_ported(REMOVE_STEP).await?;
+        if removed == 0 {
+            break;
+        }
+        surplus = surplus.saturating_sub(usize::try_from(removed).unwrap_or(usize::MAX));
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
 async fn prune_codes(store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {

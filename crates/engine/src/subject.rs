@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::ports::{
-    AuditStore, HistoryStore, InboundDetail, MessageDetail, PartSet, PrivacyStore, StoreError,
-    SubjectMessage,
+    AuditStore, HistoryStore, InboundDetail, MessageDetail, PartSet, PortedStore, PrivacyStore,
+    StoreError, SubjectMessage,
 };
 use domain::{Clock, MessageId, Msisdn};
 
@@ -41,6 +41,7 @@ impl SubjectCount {
 pub struct Subjects {
     store: Arc<dyn PrivacyStore>,
     history: Arc<dyn HistoryStore>,
+    ported: Arc<dyn PortedStore>,
     audit: Audit,
 }
 
@@ -48,12 +49,14 @@ impl Subjects {
     pub fn new(
         store: Arc<dyn PrivacyStore>,
         history: Arc<dyn HistoryStore>,
+        ported: Arc<dyn PortedStore>,
         audit: Arc<dyn AuditStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             store,
             history,
+            ported,
             audit: Audit::new(audit, clock),
         }
     }
@@ -120,6 +123,7 @@ impl Subjects {
 
     async fn erase_all(&self, number: &Msisdn) -> Result<SubjectCount, StoreError> {
         self.store.erase_verifications(number).await?;
+        self.ported.erase_ported(number).await?;
         // First, so that no message is made of them after the inboxes were read.
         let mut count = SubjectCount {
             over: self.waiting_texts(number).await?,

@@ -51,7 +51,8 @@ impl Worker {
                 most_tries: settings.callback_tries.min(MOST_TRIES),
             },
         );
-        let ended = EndedCounters::new(routing.catalogues().clone());
+        let ported = routing.ported().clone();
+        let ended = EndedCounters::new(routing.catalogues().clone(), ported.clone());
         let receipts = Receipts::start(
             store.clone(),
             node.clone(),
@@ -85,10 +86,12 @@ impl Worker {
             node.clone(),
             callbacks.clone(),
             ended,
+            ported,
             Retention {
                 messages: settings.keep_messages,
                 texts: settings.keep_texts,
                 ledger: settings.fold_ledger_after,
+                ported: settings.keep_ported,
             },
         );
         let gauges = Arc::new(Gauges {

@@ -4,7 +4,7 @@ use domain::delivery::receipt_match::{NumberTail, other_forms};
 use domain::delivery::{CarrierRef, Receipt, SendResult, Settlement, report_payload};
 use domain::message::outcome::Outcome;
 use domain::ports::{Ended, Matched, Settled};
-use domain::{Channel, Code, NodeId, Timestamp};
+use domain::{Channel, Code, Network, NodeId, Timestamp};
 
 use crate::model::{Model, NOBODY, Owner, Part, Report};
 
@@ -23,6 +23,8 @@ struct End {
     outcome: Outcome,
     /// Whether a carrier took it.
     taken: bool,
+    /// The network that the receipt named.
+    network: Option<Network>,
     at: Timestamp,
 }
 
@@ -30,13 +32,19 @@ impl End {
     /// Expired at a carrier, or before one took it.
     fn expired(taken: bool, at: Timestamp) -> Self {
         let outcome = [Outcome::Failed(Code::EXPIRED), Outcome::Expired][usize::from(taken)];
-        Self { outcome, taken, at }
+        Self {
+            outcome,
+            taken,
+            network: None,
+            at,
+        }
     }
 
     fn reported(receipt: &Receipt) -> Self {
         Self {
             outcome: receipt.outcome,
             taken: true,
+            network: receipt.network,
             at: receipt.at,
         }
     }
@@ -68,6 +76,7 @@ impl Model {
         let over = |outcome| End {
             outcome,
             taken: false,
+            network: None,
             at: settlement.at,
         };
         let ended = match &settlement.sent {
@@ -230,6 +239,7 @@ impl Model {
         let end = End {
             outcome: Outcome::Failed(code),
             taken: false,
+            network: None,
             at,
         };
         self.end(by, id, end);
@@ -241,6 +251,7 @@ impl Model {
             return None;
         }
         row.ended = Some((end.outcome, end.at));
+        row.network = end.network.or(row.network);
         row.ends += 1;
         if end.outcome.is_refunded(Channel::Sms, end.taken) {
             row.refunded = true;
@@ -261,11 +272,13 @@ impl Model {
         });
         let (message, trace) = (row.queued.id, row.queued.trace);
         let (channel, network, began_at) = (row.queued.channel, row.network, row.due_at);
+        let to = row.queued.to;
         let callback = report.map(|report| self.create_report(by.node, report, by.hold, by.now));
         Some(Ended {
             id: message,
             channel,
             network,
+            named: end.network.map(|network| (to, network)),
             outcome: end.outcome,
             began_at,
             ended_at: end.at,

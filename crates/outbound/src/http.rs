@@ -18,7 +18,7 @@ use domain::ports::{
     Carrier, CarrierPost, CarrierState, HandsetSink, Health, NumberLocator, ReceiptError,
     ReceiptSink, ReportResult,
 };
-use domain::{Channel, Clock, Code, MessageId, Outcome};
+use domain::{Channel, Clock, Code, MessageId, Network, Outcome};
 use http::Uri;
 use tokio::task::AbortHandle;
 
@@ -221,7 +221,8 @@ impl HttpCarrier {
                 let theirs = rules.and_then(|it| fields.text(it.id.as_ref()?));
                 let theirs = theirs.as_deref().map(shown);
                 tracing::debug!(carrier = self.settings.name, message_id = %message, provider_id = theirs, "the provider reported");
-                self.pass_on(message, content).await
+                let network = rules.and_then(|it| it.network.read(&fields));
+                self.pass_on(message, content, network).await
             }
             None => match self
                 .settings
@@ -232,8 +233,8 @@ impl HttpCarrier {
                 Some(found) => {
                     let subscriber = found.subscriber(None, &*self.ports.numbers);
                     let report = subscriber.payload(message);
-                    self.receive(message, subscriber.outcome(), Some(report))
-                        .await
+                    let (outcome, network) = (subscriber.outcome(), subscriber.network);
+                    self.receive(message, outcome, Some(report), network).await
                 }
                 None => return not_a_report("The body has no state where this carrier has one."),
             },
@@ -245,13 +246,15 @@ impl HttpCarrier {
         &self,
         message: MessageId,
         content: ReportContent,
+        network: Option<Network>,
     ) -> Result<(), ReceiptError> {
         match content {
             ReportContent::InTransit => Ok(()),
-            ReportContent::Ended(outcome) => self.receive(message, outcome, None).await,
+            ReportContent::Ended(outcome) => self.receive(message, outcome, None, network).await,
             // A message that was seen is also delivered, and that report may never come.
             ReportContent::Seen => {
-                self.receive(message, Outcome::Delivered, None).await?;
+                let delivered = Outcome::Delivered;
+                self.receive(message, delivered, None, network).await?;
                 let of = self.carrier_ref(message);
                 self.ports
                     .receipts
@@ -267,12 +270,14 @@ impl HttpCarrier {
         message: MessageId,
         outcome: Outcome,
         report: Option<String>,
+        network: Option<Network>,
     ) -> Result<(), ReceiptError> {
         let receipt = Receipt {
             of: self.carrier_ref(message),
             to: None,
             outcome,
             report,
+            network,
             at: self.ports.clock.now(),
         };
         self.ports.receipts.receive(receipt).await.map(drop)
@@ -300,7 +305,9 @@ impl HttpCarrier {
         }
         let shared = self.shared_report(&fields);
         if let Some((message, content @ (ReportContent::Ended(_) | ReportContent::Seen))) = shared {
-            return self.result(self.pass_on(message, content).await);
+            let rules = self.settings.report.as_ref();
+            let network = rules.and_then(|it| it.network.read(&fields));
+            return self.result(self.pass_on(message, content, network).await);
         }
         let text = match rules.read(&self.settings.name, &fields) {
             Ok(text) => text,

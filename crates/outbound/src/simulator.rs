@@ -186,6 +186,7 @@ impl Simulator {
             to: None,
             outcome: next.outcome,
             report: None,
+            network: None,
             at: self.clock.now(),
         };
         while sink.receive(receipt.clone()).await.is_err() {

@@ -176,23 +176,33 @@ impl Upstream {
     /// The operator IDs in a lookup are those of the upstream. They are passed on, because services of the same kind
     /// share their reference data; otherwise country and network are still right.
     async fn pass_on(&self, message: MessageId, report: Report) -> Result<(), ReceiptError> {
-        let reference = report.reference;
+        let (reference, network) = (report.reference, report.network);
+        let receipt = |outcome, told| Receipt {
+            of: CarrierRef {
+                carrier: self.settings.name.clone(),
+                reference,
+            },
+            to: None,
+            outcome,
+            report: told,
+            network,
+            at: self.clock.now(),
+        };
         match report.content {
             ReportContent::InTransit => {}
             ReportContent::Ended(outcome) => {
-                self.receive(message, reference, outcome, None).await?;
+                self.receive(message, receipt(outcome, None)).await?;
             }
             ReportContent::LookedUp(subscriber) => {
                 let told = subscriber.payload(message);
                 let outcome = subscriber.outcome();
-                self.receive(message, reference, outcome, Some(told))
-                    .await?;
+                self.receive(message, receipt(outcome, Some(told))).await?;
             }
             // A message that was seen is also delivered. That report may still be on its way, and without a delivery
             // this one would be lost.
             ReportContent::Seen => {
-                let outcome = Outcome::Delivered;
-                let of = self.receive(message, reference, outcome, None).await?;
+                let delivered = receipt(Outcome::Delivered, None);
+                let of = self.receive(message, delivered).await?;
                 self.sink.mark_seen(of, self.clock.now()).await?;
             }
         }
@@ -207,20 +217,8 @@ impl Upstream {
     async fn receive(
         &self,
         message: MessageId,
-        reference: String,
-        outcome: Outcome,
-        report: Option<String>,
+        mut receipt: Receipt,
     ) -> Result<CarrierRef, ReceiptError> {
-        let mut receipt = Receipt {
-            of: CarrierRef {
-                carrier: self.settings.name.clone(),
-                reference,
-            },
-            to: None,
-            outcome,
-            report,
-            at: self.clock.now(),
-        };
         if !self.sink.receive(receipt.clone()).await? {
             let theirs = std::mem::replace(&mut receipt.of.reference, own_reference(message));
             if !self.sink.receive(receipt.clone()).await? {

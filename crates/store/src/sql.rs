@@ -43,6 +43,7 @@ pub(crate) mod oauth;
 pub(crate) mod operations;
 pub(crate) mod opt_outs;
 pub(crate) mod people;
+pub(crate) mod ported;
 pub(crate) mod replay;
 pub(crate) mod replies;
 pub(crate) mod second_factor;

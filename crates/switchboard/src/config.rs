@@ -128,6 +128,7 @@ impl Config {
             self.metrics.check(self.server.listen),
             self.database.check(),
             self.billing.check(),
+            self.retention.check(),
             self.optout.check(),
             self.callbacks.check(),
             self.pin_from().map(drop),

@@ -17,6 +17,7 @@ const CODES_PER_DAY: &str = "codes_per_day";
 const ADMINS_CONSENT_ONLY: &str = "admins_consent_only";
 const TEXTS_FOR: &str = "texts_for";
 const LOW_BALANCE: &str = "low_balance";
+const PORTED_NUMBERS: &str = "ported_numbers";
 
 /// The value that switches a limit off.
 const OFF: &str = "off";
@@ -41,6 +42,7 @@ pub enum RuleChange {
     AdminsConsentOnly(bool),
     TextsFor(TextRoles),
     LowBalance(Option<Money>),
+    PortedNumbers(bool),
 }
 
 impl RuleChange {
@@ -56,6 +58,7 @@ impl RuleChange {
             Self::AdminsConsentOnly(_) => ADMINS_CONSENT_ONLY,
             Self::TextsFor(_) => TEXTS_FOR,
             Self::LowBalance(_) => LOW_BALANCE,
+            Self::PortedNumbers(_) => PORTED_NUMBERS,
         }
     }
 
@@ -71,6 +74,7 @@ impl RuleChange {
             Self::AdminsConsentOnly(only) => rules.admins_consent_only = only,
             Self::TextsFor(shown) => rules.texts_for = shown,
             Self::LowBalance(balance) => rules.low_balance = balance,
+            Self::PortedNumbers(are_used) => rules.ported_numbers = are_used,
         }
     }
 }
@@ -83,7 +87,7 @@ impl FromStr for RuleChange {
             format!(
                 "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, \
                  {REQUESTS_PER_SECOND}, {CODES_PER_DAY}, {ADMINS_CONSENT_ONLY}, {TEXTS_FOR}, \
-                 {LOW_BALANCE}"
+                 {LOW_BALANCE}, {PORTED_NUMBERS}"
             )
         };
         let (key, value) = text
@@ -106,6 +110,7 @@ impl FromStr for RuleChange {
             LOW_BALANCE => unless_off(value, amount)
                 .map(Self::LowBalance)
                 .map_err(|reason| format!("{reason}, or write {OFF}")),
+            PORTED_NUMBERS => yes_or_no(value).map(Self::PortedNumbers),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Quoted(unknown),
@@ -239,6 +244,7 @@ mod tests {
                 RuleChange::LowBalance(Some(money("10"))),
             ),
             ("low_balance=off", RuleChange::LowBalance(None)),
+            ("ported_numbers=true", RuleChange::PortedNumbers(true)),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
@@ -275,6 +281,7 @@ mod tests {
                 "separated by commas, or write all or none",
             ),
             ("low_balance=-1", "or write off"),
+            ("ported_numbers=yes", "'yes' is neither true nor false"),
         ] {
             let reason = text.parse::<RuleChange>().expect_err(text);
             assert!(reason.contains(fragment), "{text}: {reason}");
@@ -306,6 +313,7 @@ mod tests {
             admins_consent_only: false,
             texts_for: TextRoles::All,
             low_balance: None,
+            ported_numbers: false,
         };
         assert_eq!(rules, expected);
     }

@@ -26,6 +26,8 @@ pub struct Ended {
     pub channel: Channel,
     /// The recipient's network, if it is known.
     pub network: Option<Network>,
+    /// The recipient with its network, if the carrier's receipt named it.
+    pub named: Option<(Msisdn, Network)>,
     pub outcome: Outcome,
     /// When it was accepted, or the later time that its sender asked for.
     pub began_at: Timestamp,

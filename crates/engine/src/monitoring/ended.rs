@@ -1,4 +1,4 @@
-//! Counts messages when they end.
+//! Counts messages when they end, and learns the networks that their receipts name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -8,6 +8,7 @@ use domain::{Channel, Country, Outcome};
 use metrics::{Counter, Histogram, counter, histogram};
 
 use crate::catalogue::Catalogues;
+use crate::ported::{PortedNumbers, Source};
 
 /// The label of messages that no carrier took or reported on.
 const NO_CARRIER: &str = "none";
@@ -25,14 +26,16 @@ struct Labels {
 /// Counters that are looked up once and then only incremented, because every message counts.
 pub(crate) struct EndedCounters {
     catalogues: Arc<Catalogues>,
+    ported: Arc<PortedNumbers>,
     by_carrier: RwLock<HashMap<Box<str>, HashMap<Labels, Counter>>>,
     seconds: Histogram,
 }
 
 impl EndedCounters {
-    pub(crate) fn new(catalogues: Arc<Catalogues>) -> Arc<Self> {
+    pub(crate) fn new(catalogues: Arc<Catalogues>, ported: Arc<PortedNumbers>) -> Arc<Self> {
         Arc::new(Self {
             catalogues,
+            ported,
             by_carrier: RwLock::default(),
             seconds: histogram!("switchboard_message_seconds"),
         })
@@ -40,6 +43,16 @@ impl EndedCounters {
 
     /// Counts a message that ended by an answer or a receipt of this carrier, if any.
     pub(crate) fn count(&self, carrier: Option<&str>, ended: &Ended) {
+        if let Some((number, network)) = &ended.named {
+            let source = match ended.channel {
+                Channel::Hlr => Source::Lookup,
+                Channel::Sms | Channel::Viber => Source::Receipt,
+            };
+            let live = self.catalogues.live();
+            let reference = &live.reference;
+            self.ported
+                .learn(reference, number, *network, source, ended.ended_at);
+        }
         let took = ended.ended_at.duration_since(ended.began_at);
         self.seconds.record(took.as_secs_f64().max(0.0));
         let labels = Labels {

@@ -22,6 +22,7 @@ use domain::delivery::backoff::send_pause;
 use domain::delivery::{CarrierAnswer, QueuedMessage, SendResult};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::Submission;
+use domain::message::lookup::Subscriber;
 use domain::ports::{Carrier, StoreError, WorkStore};
 use domain::{Clock, Code, MessageId, Outcome, PoolId, TestMode, Timestamp};
 use jiff::SignedDuration;
@@ -32,6 +33,7 @@ use crate::cluster::held::{HeldRows, OpenWrite};
 use crate::cluster::node::Node;
 use crate::entropy;
 use crate::monitoring::ended::EndedCounters;
+use crate::ported::Source;
 use crate::sending::carriers::held_messages::{HeldMessage, held_messages};
 use crate::sending::carriers::lanes::{Admission, LANES};
 use crate::sending::carriers::pools::Pools;
@@ -309,6 +311,7 @@ impl Dispatch {
                     // The carrier may have it, so another carrier could send it a second time.
                     CarrierAnswer::Unknown => SendResult::Unknown(self.retry_time(queued)),
                     CarrierAnswer::Answered(subscriber) => {
+                        self.learn(queued, &subscriber);
                         answered(queued, queue.carrier.name(), &subscriber)
                     }
                     CarrierAnswer::Refused(code) => over(queued, code),
@@ -325,6 +328,16 @@ impl Dispatch {
         let carrier = queued.test_mode.is_none().then(|| queue.carrier.name());
         let cost = results::cost(&self.routing, queued, &sent);
         self.results.store(&message.held, sent, carrier, cost).await;
+    }
+
+    /// Remembers the network that a lookup found, before its result is known to anybody.
+    fn learn(&self, queued: &QueuedMessage, found: &Subscriber) {
+        let Some(network) = found.network else {
+            return;
+        };
+        let (live, now) = (self.routing.catalogues().live(), self.clock.now());
+        let ported = self.routing.ported();
+        ported.learn(&live.reference, &queued.to, network, Source::Lookup, now);
     }
 
     /// When a message with an unknown outcome is sent again.

@@ -16,8 +16,9 @@ use domain::{AccountId, AccountName, Channel, Money, Msisdn};
 use numbering::reference::Location;
 use tokio::task::AbortHandle;
 
-use crate::catalogue::Catalogues;
 use crate::catalogue::prices::PriceList;
+use crate::catalogue::{CatalogueSnapshot, Catalogues};
+use crate::ported::PortedNumbers;
 use crate::refusals::Refusals;
 use crate::sending::carriers::{Carriers, Routed};
 use rule::CompiledRule;
@@ -52,6 +53,32 @@ pub struct Plan {
     pub rules: Vec<Rule>,
 }
 
+/// Where a recipient is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Locations {
+    /// As its digits tell.
+    home: Location,
+    /// The same, or what the number was ported to if that is known.
+    ported: Location,
+    /// Whether everything of the account goes by the second one.
+    by_account: bool,
+}
+
+impl Locations {
+    /// The location for prices, unless a rule goes by another one.
+    pub(crate) fn for_account(&self) -> &Location {
+        self.get(false)
+    }
+
+    fn get(&self, is_ported: bool) -> &Location {
+        if is_ported || self.by_account {
+            &self.ported
+        } else {
+            &self.home
+        }
+    }
+}
+
 /// Finds the carriers for messages.
 pub struct Routing {
     store: Arc<dyn AccessStore>,
@@ -60,6 +87,7 @@ pub struct Routing {
     search: std::sync::Mutex<Option<AbortHandle>>,
     /// Messages that have no route at all: their recipient opted out, or operators block them.
     refusals: Arc<Refusals>,
+    ported: Arc<PortedNumbers>,
 }
 
 /// The compiled rules, with the carriers that they refer to.
@@ -69,6 +97,8 @@ pub(crate) struct RoutingTable {
     costs: Vec<Option<Arc<PriceList>>>,
     /// Whether any rule needs the recipient's location.
     needs_location: bool,
+    /// Whether any rule goes by the networks of ported numbers.
+    uses_ported: bool,
     is_simulated: bool,
     carriers: Arc<Carriers>,
 }
@@ -85,6 +115,7 @@ impl Routing {
             )),
             search: std::sync::Mutex::default(),
             refusals: Arc::default(),
+            ported: Arc::default(),
         })
     }
 
@@ -120,6 +151,10 @@ impl Routing {
         &self.refusals
     }
 
+    pub(crate) fn ported(&self) -> &Arc<PortedNumbers> {
+        &self.ported
+    }
+
     pub(crate) fn carriers(&self) -> Arc<Carriers> {
         self.table.load().carriers()
     }
@@ -133,29 +168,52 @@ impl Routing {
         message_id: u64,
     ) -> Routed {
         let table = self.table.load();
-        let location = if table.needs_location {
-            self.catalogues.live().reference.locate(to)
+        let locations = if table.needs_location {
+            self.locate(&table, &self.catalogues.live(), Some(account), to)
         } else {
-            Location::default()
+            Locations::default()
         };
-        let choice = table.choose(channel, account, to, &location);
+        let chosen = table.choose(channel, account, to, &locations);
         Routed {
-            route: choice
-                .map(|choice| choice.pick(message_id))
+            route: chosen
+                .map(|(choice, _)| choice.pick(message_id))
                 .unwrap_or_default(),
             carriers: table.carriers(),
         }
     }
 
+    /// Where a recipient is, by its digits and by what is known about it.
+    pub(crate) fn locate(
+        &self,
+        table: &RoutingTable,
+        live: &CatalogueSnapshot,
+        account: Option<AccountId>,
+        to: &Msisdn,
+    ) -> Locations {
+        let home = live.reference.locate(to);
+        let by_account = account.is_some_and(|account| self.ported.are_used_by(account));
+        let ported = if by_account || table.uses_ported {
+            self.ported.locate(&live.reference, to, &home)
+        } else {
+            home
+        };
+        Locations {
+            home,
+            ported,
+            by_account,
+        }
+    }
+
     /// What a carrier charges for one part to a number, if its costs are known.
-    pub(crate) fn cost(&self, carrier: &str, to: &Msisdn) -> Option<Money> {
+    pub(crate) fn cost(&self, carrier: &str, account: AccountId, to: &Msisdn) -> Option<Money> {
         let table = self.table.load();
         let mut carriers = table.plan.carriers.iter();
         let costs = carriers
             .find(|facts| facts.name == carrier)?
             .costs
             .as_ref()?;
-        costs.price(&self.catalogues.live().reference.locate(to))
+        let live = self.catalogues.live();
+        costs.price(&self.locate(&table, &live, Some(account), to).ported)
     }
 
     /// The rules in force. A request uses one table, even if another is loaded in the meantime.
@@ -238,6 +296,7 @@ impl RoutingTable {
             when: Condition::default(),
             carriers: (0..plan.carriers.len()).collect(),
             choice: Choice::Order,
+            ported_numbers: false,
         }];
         let rules = if plan.rules.is_empty() {
             &all[..]
@@ -256,6 +315,7 @@ impl RoutingTable {
                 .map(|carrier| carrier.costs.clone())
                 .collect(),
             needs_location: rules.iter().any(Rule::needs_location),
+            uses_ported: rules.iter().any(|rule| rule.ported_numbers),
             is_simulated: plan.carriers.iter().all(|carrier| carrier.is_simulated),
             carriers,
         }
@@ -265,16 +325,16 @@ impl RoutingTable {
         self.carriers.clone()
     }
 
-    /// The carriers for a message; `None` if no rule matches.
+    /// The carriers for a message, and the location by which its rule decided; `None` if no rule matches.
     pub(crate) fn choose(
         &self,
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
-        location: &Location,
-    ) -> Option<RouteChoice> {
-        let found = self.find(channel, Some(account), to, location);
-        found.map(|(_, choice)| choice)
+        locations: &Locations,
+    ) -> Option<(RouteChoice, Location)> {
+        let (index, choice) = self.find(channel, Some(account), to, locations)?;
+        Some((choice, *self.rules[index].location(locations)))
     }
 
     /// The index of the first matching rule, and the carriers that it names.
@@ -283,10 +343,12 @@ impl RoutingTable {
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
-        location: &Location,
+        locations: &Locations,
     ) -> Option<(usize, RouteChoice)> {
         let mut rules = self.rules.iter().enumerate();
-        let (index, rule) = rules.find(|(_, rule)| rule.matches(channel, account, to, location))?;
+        let (index, rule) =
+            rules.find(|(_, rule)| rule.matches(channel, account, to, locations))?;
+        let location = rule.location(locations);
         let choice = rule.choice(channel, location, |carrier| {
             self.costs[usize::from(carrier)]
                 .as_ref()

@@ -154,7 +154,8 @@ impl Submit {
             writes: store.concurrent_accepts(),
             interval: Duration::ZERO,
         };
-        let ended = EndedCounters::new(routing.catalogues().clone());
+        let ported = routing.ported().clone();
+        let ended = EndedCounters::new(routing.catalogues().clone(), ported);
         let (key_store, key_clock) = (store.clone(), clock.clone());
         let pruning = supervise::spawn("idempotency-keys", move || {
             prune(key_store.clone(), key_clock.clone())
@@ -247,7 +248,7 @@ impl Submit {
     }
 
     fn route(&self, checked: Checked) -> Result<RoutedRequest, Invalid> {
-        let mut routed = checked.route(&self.catalogues.live(), &self.routing.table())?;
+        let mut routed = checked.route(&self.catalogues.live(), &self.routing)?;
         routed.refuse(self.routing.refusals());
         Ok(routed)
     }
@@ -374,7 +375,7 @@ pub struct Cost {
     /// How the text is encoded and split.
     pub shape: Shape,
     pub country: Option<Country>,
-    /// As far as the number's prefix tells.
+    /// As far as the number's prefix tells, or what it was ported to if the account or the route goes by that.
     pub network: Option<Network>,
     pub per_part: Money,
     pub total: Money,

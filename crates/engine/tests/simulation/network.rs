@@ -111,6 +111,7 @@ async fn deliver_receipt(env: &Arc<Environment>, sinks: &Sinks, of: &CarrierRef,
             to: None,
             outcome,
             report: None,
+            network: None,
             at: env.now(),
         };
         if let Some(sink) = sinks.random(env) {

@@ -24,7 +24,7 @@ use crate::maintenance;
 use crate::monitoring::ended::EndedCounters;
 use crate::sending::dispatch::{CarrierHandle, Dispatch};
 use crate::sending::receipts::Receipts;
-use crate::sending::routing::{CarrierFacts, Plan, Routing};
+use crate::sending::routing::{CarrierFacts, Locations, Plan, Routing};
 use crate::sending::submit::{Destination, Intake, RoutedRequest};
 
 /// How many messages a node may hold.
@@ -108,14 +108,16 @@ impl Slot {
         };
         let table = routing.table();
         let checked = request.checked;
-        let location = Location::default();
+        let (location, locations) = (Location::default(), Locations::default());
         let destinations = checked.recipients.iter().map(|to| Destination {
             to: *to,
             refused: None,
             location,
             per_part: request.price,
             price: request.price,
-            route: table.choose(checked.channel, checked.account, to, &location),
+            route: table
+                .choose(checked.channel, checked.account, to, &locations)
+                .map(|(choice, _)| choice),
         });
         let routed = RoutedRequest {
             destinations: destinations.collect(),
@@ -160,7 +162,7 @@ async fn start(
             most_tries: MOST_TRIES,
         },
     );
-    let ended = EndedCounters::new(CATALOGUES.clone());
+    let ended = EndedCounters::new(CATALOGUES.clone(), Arc::default());
     let receipts = Receipts::start(
         store.clone(),
         node.clone(),

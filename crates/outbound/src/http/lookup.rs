@@ -82,7 +82,7 @@ impl LookupRules {
 }
 
 impl NetworkRules {
-    fn read(&self, fields: &Fields) -> Option<Network> {
+    pub(super) fn read(&self, fields: &Fields) -> Option<Network> {
         match self {
             Self::Unknown => None,
             Self::Whole(pointer) => read_network(&fields.text(pointer)?),

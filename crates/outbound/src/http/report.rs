@@ -3,6 +3,7 @@
 use domain::{Code, Outcome};
 
 use super::fields::{Fields, Pointer};
+use super::lookup::NetworkRules;
 use super::rule::CodeTable;
 
 /// Where a report has what, and what it means.
@@ -19,6 +20,8 @@ pub struct ReportRules {
     /// The provider's code of a failure.
     pub error: Option<Pointer>,
     pub errors: CodeTable,
+    /// The network that took the message.
+    pub network: NetworkRules,
     /// Reports come to the URL for inbound messages, and `id` is our own ID of the message.
     pub is_shared: bool,
 }
@@ -74,6 +77,7 @@ mod tests {
             seen: states(&["read"]),
             error: Some(pointer("/errorCode")),
             errors: CodeTable::parse("report.errors", &errors).expect("codes"),
+            network: NetworkRules::Unknown,
             is_shared: false,
         }
     }

@@ -125,6 +125,7 @@ impl DeliveryHandler {
             to: self.recipient(from),
             outcome,
             report: None,
+            network: None,
             at: self.clock.now(),
         };
         pass(KillPoint::ReceiptCame);

@@ -14,6 +14,8 @@ const MAX_NAME_CHARS: usize = 200;
 pub(super) struct Report {
     /// The upstream's ID of the message.
     pub(super) reference: String,
+    /// The network that it names.
+    pub(super) network: Option<Network>,
     pub(super) content: ReportContent,
 }
 
@@ -63,6 +65,7 @@ impl Report {
         };
         Ok(Self {
             reference: reference.ok_or(NotAReport::Id)?,
+            network: read_network(&fields),
             content,
         })
     }
@@ -181,12 +184,15 @@ mod tests {
             ),
             (r#"{"id":"7","status":0}"#, ReportContent::InTransit),
         ] {
-            let reference = "7".to_owned();
-            assert_eq!(
-                Report::read(body.as_bytes()),
-                Ok(Report { reference, content }),
-                "{body}"
-            );
+            let expected = Report {
+                reference: "7".to_owned(),
+                network: body
+                    .contains("mcc")
+                    .then(|| Network::new("247", "01"))
+                    .flatten(),
+                content,
+            };
+            assert_eq!(Report::read(body.as_bytes()), Ok(expected), "{body}");
         }
     }
 
@@ -263,13 +269,12 @@ mod tests {
                 },
             ),
         ] {
-            let content = ReportContent::LookedUp(found);
-            let reference = "7".to_owned();
-            assert_eq!(
-                Report::read(body.as_bytes()),
-                Ok(Report { reference, content }),
-                "{body}"
-            );
+            let expected = Report {
+                reference: "7".to_owned(),
+                network: found.network,
+                content: ReportContent::LookedUp(found),
+            };
+            assert_eq!(Report::read(body.as_bytes()), Ok(expected), "{body}");
         }
     }
 

@@ -71,12 +71,12 @@ const SET_RULES: &str = "
     WITH changed AS (
         UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5,
             approved_senders_only = $6, requests_per_second = $12, codes_per_day = $14, admins_consent_only = $16,
-            texts_for = $18, low_balance_micros = $20
+            texts_for = $18, low_balance_micros = $20, ported_numbers = $22
         WHERE id = $1 AND ($7::bigint IS NULL OR credit_limit_micros = $7
             AND daily_cap_micros IS NOT DISTINCT FROM $8 AND per_recipient_hour IS NOT DISTINCT FROM $9
             AND countries = $10 AND approved_senders_only = $11 AND requests_per_second = $13 AND codes_per_day = $15
             AND admins_consent_only = $17 AND texts_for = $19
-            AND low_balance_micros IS NOT DISTINCT FROM $21)
+            AND low_balance_micros IS NOT DISTINCT FROM $21 AND ported_numbers = $23)
         RETURNING id
     ), raised AS (
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
@@ -240,6 +240,8 @@ impl BillingStore for PostgresStore {
             &before.map(|before| before.texts_for.as_str()),
             &columns.low_balance_micros,
             &before.and_then(|before| before.low_balance_micros),
+            &columns.ported_numbers,
+            &before.map(|before| before.ported_numbers),
         ];
         let changed = self
             .query("change what an account may spend", SET_RULES, values)

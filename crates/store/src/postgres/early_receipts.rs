@@ -40,9 +40,9 @@ const FIND_EARLY: &str = "
 const REMOVE: &str = "
     DELETE FROM early_receipt AS e USING UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
     WHERE e.carrier = ANY(ARRAY[g.carrier]) AND e.reference = g.reference AND e.tail = g.tail
-    RETURNING e.carrier, e.reference, e.tail, e.status, e.error, e.taken_us, e.report";
+    RETURNING e.carrier, e.reference, e.tail, e.status, e.error, e.taken_us, e.report, e.network";
 const LIST: &str = "
-    SELECT carrier, reference, tail, status, error, taken_us, report FROM early_receipt
+    SELECT carrier, reference, tail, status, error, taken_us, report, network FROM early_receipt
     WHERE (carrier, reference, tail) > ($1, $2, $3) ORDER BY carrier, reference, tail LIMIT $4";
 
 /// The key of a stored early receipt.
@@ -326,5 +326,6 @@ fn read_receipt(row: &Row) -> Result<Receipt, Corrupt> {
         outcome: rows::outcome(column(row, 3)?, column(row, 4)?)?,
         at: rows::timestamp(column(row, 5)?)?,
         report: column(row, 6)?,
+        network: rows::billing::network(column(row, 7)?)?,
     })
 }

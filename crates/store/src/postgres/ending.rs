@@ -21,22 +21,24 @@ use crate::rows::ended::EndedColumns;
 use crate::rows::records::SentColumns;
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
-/// Final states never change. Each message that this ends is returned once, and so is each delivery report that it
+/// Final states never change. A message gets the network that its receipt named. Each message that this ends is returned once, and so is each delivery report that it
 /// creates. Lookups are counted when their answer is known, test messages never. The tables are those of
 /// [`DayStatements`].
 const END: &str = concat!(
     "WITH ended AS (
         UPDATE {message} AS m SET status = g.status, error = g.error, final_us = g.at_us,
             result = CASE WHEN m.channel = 2 THEN g.result END, carrier = g.carrier, sent_us = g.sent_us,
-            cost_micros = g.cost_micros, charged_micros = CASE WHEN m.channel = 2 THEN m.price_micros ELSE ",
+            cost_micros = g.cost_micros,
+            network = CASE WHEN m.channel = 2 THEN m.network ELSE coalesce(g.network, m.network) END,
+            charged_micros = CASE WHEN m.channel = 2 THEN m.price_micros ELSE ",
     cost!(),
     " END
         FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::smallint[], $9::text[],
-                $10::bigint[], $11::bigint[])
-            AS g (id, status, error, at_us, result, charged, carrier, sent_us, cost_micros)
+                $10::bigint[], $11::bigint[], $12::int[])
+            AS g (id, status, error, at_us, result, charged, carrier, sent_us, cost_micros, network)
         WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
-            m.parts, m.trace, m.test_mode, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
+            m.parts, m.trace, m.test_mode, m.recipient, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
     cost!(),
     " AS cost_micros,
             -1::bigint AS owner, 0::smallint AS lane
@@ -56,7 +58,7 @@ const END: &str = concat!(
     ), counted AS (",
     count_traffic!("SELECT * FROM ended WHERE channel <> 2 AND test_mode IS NULL"),
     ")
-    SELECT id, channel, account_id, dlr_url, network, NULL::bigint, began_us, trace FROM ended
+    SELECT id, channel, account_id, dlr_url, network, recipient, began_us, trace FROM ended
     UNION ALL
     SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us, NULL::bytea FROM created"
 );
@@ -104,6 +106,8 @@ pub(super) struct PartReport {
     pub(super) at_us: i64,
     /// The answer for the caller of a lookup.
     pub(super) report: Option<String>,
+    /// The network that the receipt named.
+    pub(super) network: Option<i32>,
     /// The carrier that took the message, if one did.
     pub(super) sent: Option<SentColumns>,
 }
@@ -125,6 +129,7 @@ struct End {
     taken: TakenParts,
     at_us: i64,
     report: Option<String>,
+    network: Option<i32>,
     sent: Option<SentColumns>,
 }
 
@@ -165,6 +170,7 @@ pub(super) async fn report(
             taken: reports[group.deciding].taken,
             at_us: reports[group.deciding].at_us,
             report: reports[group.deciding].report.clone(),
+            network: reports[group.deciding].network,
             sent: reports[group.deciding].sent.clone(),
         })
         .collect();
@@ -260,6 +266,7 @@ async fn end(
             refunds.push((end.id, charged));
         }
         let (channel, network, began_us) = (message.channel, message.network, message.began_us);
+        let named = end.network.map(|network| (message.recipient, network));
         let trace = message.trace.clone();
         let callback = message.callback.filter(|_| holder.is_some());
         let callback = callback.map(|(id, due_us)| message.held(end, id, due_us));
@@ -267,6 +274,7 @@ async fn end(
             id: end.id,
             channel,
             network,
+            named,
             outcome: end.outcome,
             began_us,
             ended_us: end.at_us,
@@ -308,9 +316,10 @@ async fn store_ends(
     let costs: Vec<Option<i64>> = sent()
         .map(|sent| sent.and_then(|sent| sent.cost_micros))
         .collect();
+    let networks: Vec<Option<i32>> = ends.iter().map(|end| end.network).collect();
     let values: super::Values<'_> = &[
         &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged, &carriers,
-        &sent_us, &costs,
+        &sent_us, &costs, &networks,
     ];
     let ended = days.query(transaction, END, days.day(ids[0]), values);
     read_messages(&ended.await?, messages)?;
@@ -385,6 +394,7 @@ struct Message {
     account_id: i64,
     url: Option<Vec<u8>>,
     network: Option<i32>,
+    recipient: i64,
     /// When it was accepted, or the later time that its sender asked for.
     began_us: i64,
     /// Its delivery report: the ID and the queue key.
@@ -432,6 +442,7 @@ fn read_messages(found: &[Row], messages: &mut HashMap<i64, Message>) -> Result<
             account_id: column(row, 2)?,
             url: column(row, 3)?,
             network: column(row, 4)?,
+            recipient: column(row, 5)?,
             began_us: column(row, 6)?,
             callback: None,
             trace: dispatch::trace(column(row, 7)?),

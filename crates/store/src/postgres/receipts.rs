@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
+use domain::Network;
 use domain::delivery::receipt_match::{NumberTail, other_forms};
 use domain::delivery::{CarrierRef, Receipt};
 use domain::ids::NodeId;
@@ -76,8 +77,9 @@ const FIND: &str = concat!(
     " GROUP BY g.place"
 );
 const INSERT_EARLY: &str = "
-    INSERT INTO early_receipt (carrier, reference, tail, status, error, taken_us, report)
-    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::int[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[])
+    INSERT INTO early_receipt (carrier, reference, tail, status, error, taken_us, report, network)
+    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::int[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[],
+        $8::int[])
     ON CONFLICT (carrier, reference, tail) DO NOTHING";
 
 /// Most receipts arrive within this time after the carrier took the part.
@@ -258,6 +260,7 @@ pub(super) struct Columns<'a> {
     error: Vec<i16>,
     at_us: Vec<i64>,
     report: Vec<Option<&'a str>>,
+    network: Vec<Option<i32>>,
 }
 
 impl<'a> Columns<'a> {
@@ -291,6 +294,7 @@ impl<'a> Columns<'a> {
         self.error.push(error);
         self.at_us.push(micros(receipt.at));
         self.report.push(receipt.report.as_deref());
+        self.network.push(receipt.network.map(Network::code));
     }
 
     /// Stores outcomes of parts that wait for one, and returns their indexes and reports in the order of the batch.
@@ -322,6 +326,7 @@ impl<'a> Columns<'a> {
                 taken: TakenParts::All,
                 at_us: micros(batch[index].at),
                 report: batch[index].report.clone(),
+                network: batch[index].network.map(Network::code),
                 sent: Some(SentColumns {
                     carrier: batch[index].of.carrier.clone(),
                     at_us: column(row, 3)?,
@@ -352,6 +357,7 @@ impl<'a> Columns<'a> {
             &self.error,
             &self.at_us,
             &self.report,
+            &self.network,
         ];
         transaction.execute(&statement, values).await?;
         Ok(())

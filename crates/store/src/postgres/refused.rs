@@ -47,6 +47,7 @@ pub(super) async fn end<'a>(
                 taken: TakenParts::Only(0),
                 at_us: micros(submission.accepted_at),
                 report: None,
+                network: None,
                 sent: None,
             });
         }

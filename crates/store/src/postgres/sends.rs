@@ -193,6 +193,7 @@ async fn remove(
         taken: ended.ending.taken_parts(),
         at_us: ended.at_us,
         report: ended.ending.report.map(str::to_owned),
+        network: None,
         sent: ended.ending.carrier().map(|carrier| SentColumns {
             carrier: carrier.to_owned(),
             at_us: ended.at_us,
@@ -427,6 +428,7 @@ impl Retryable for Expiry<'_> {
                 },
                 at_us: column(row, 1)?,
                 report: None,
+                network: None,
                 sent: SentColumns::read_optional(row, 3)?,
             })
         };

@@ -18,6 +18,7 @@ pub(crate) struct RulesColumns {
     pub(crate) admins_consent_only: bool,
     pub(crate) texts_for: String,
     pub(crate) low_balance_micros: Option<i64>,
+    pub(crate) ported_numbers: bool,
 }
 
 impl RulesColumns {
@@ -34,6 +35,7 @@ impl RulesColumns {
             admins_consent_only: row.column(first + 7)?,
             texts_for: row.column(first + 8)?,
             low_balance_micros: row.column(first + 9)?,
+            ported_numbers: row.column(first + 10)?,
         })
     }
 
@@ -49,6 +51,7 @@ impl RulesColumns {
             admins_consent_only: rules.admins_consent_only,
             texts_for: rules.texts_for.to_string(),
             low_balance_micros: rules.low_balance.map(Money::micros),
+            ported_numbers: rules.ported_numbers,
         }
     }
 
@@ -65,6 +68,7 @@ impl RulesColumns {
             admins_consent_only: self.admins_consent_only,
             texts_for: self.texts_for.parse().map_err(|_| Corrupt("role"))?,
             low_balance: self.low_balance_micros.map(Money::from_micros),
+            ported_numbers: self.ported_numbers,
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of messages that have ended.
 
 use domain::ports::{Ended, Matched, Settled};
-use domain::{Channel, Outcome, TraceContext};
+use domain::{Channel, Msisdn, Network, Outcome, TraceContext};
 
 use super::callbacks::CallbackColumns;
 use super::{Corrupt, billing, message_id, timestamp};
@@ -12,6 +12,8 @@ pub(crate) struct EndedColumns {
     pub(crate) id: i64,
     pub(crate) channel: Channel,
     pub(crate) network: Option<i32>,
+    /// The recipient with its network, if the receipt named it.
+    pub(crate) named: Option<(i64, i32)>,
     pub(crate) outcome: Outcome,
     pub(crate) began_us: i64,
     pub(crate) ended_us: i64,
@@ -25,6 +27,7 @@ impl EndedColumns {
             id: message_id(self.id)?,
             channel: self.channel,
             network: billing::network(self.network)?,
+            named: self.named.and_then(read_named),
             outcome: self.outcome,
             began_at: timestamp(self.began_us)?,
             ended_at: timestamp(self.ended_us)?,
@@ -32,6 +35,11 @@ impl EndedColumns {
             trace: self.trace,
         })
     }
+}
+
+/// A recipient that cannot be read is not worth a failure.
+fn read_named((recipient, network): (i64, i32)) -> Option<(Msisdn, Network)> {
+    Msisdn::from_i64(recipient).zip(Network::from_code(network))
 }
 
 /// The columns of [`Settled`].

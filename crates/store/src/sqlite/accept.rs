@@ -122,6 +122,7 @@ impl<'db> Inserts<'db> {
             outcome: Outcome::Failed(code),
             taken: TakenParts::Only(0),
             report: None,
+            network: None,
             at_us,
             sent: None,
         };

@@ -14,7 +14,7 @@ const INSERT_PART_REF: &str = "
 const HAS_EARLY: &str = "SELECT EXISTS (SELECT 1 FROM early_receipt)";
 /// An early receipt: in the same form (`?4`), unless the recipient differs, or in another form for the same recipient.
 const FIND_EARLY: &str = "
-    SELECT reference, tail, status, error, taken_us, report FROM early_receipt
+    SELECT reference, tail, status, error, taken_us, report, network FROM early_receipt
     WHERE carrier = ?1 AND reference = ?2 AND (tail = ?3 OR (?4 AND tail = -1)) ORDER BY taken_us LIMIT 1";
 const REMOVE_EARLY: &str =
     "DELETE FROM early_receipt WHERE carrier = ?1 AND reference = ?2 AND tail = ?3";
@@ -111,6 +111,7 @@ pub(super) struct EarlyReceipt {
     error: i16,
     at_us: i64,
     report: Option<String>,
+    network: Option<i32>,
 }
 
 impl EarlyReceipt {
@@ -122,6 +123,7 @@ impl EarlyReceipt {
             error: row.get(3)?,
             at_us: row.get(4)?,
             report: row.get(5)?,
+            network: row.get(6)?,
         })
     }
 
@@ -131,6 +133,7 @@ impl EarlyReceipt {
             outcome: rows::outcome(Some(self.status), Some(self.error))?,
             taken: TakenParts::All,
             report: self.report.as_deref(),
+            network: self.network,
             at_us: self.at_us,
             sent: Some(part.sent()),
         })

@@ -15,14 +15,15 @@ use crate::rows::records::Sent;
 use crate::rows::traffic::{EndedMessage, Tally};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
-/// Final states never change. `?9` is how many parts of an SMS or Viber message stay charged, NULL for all.
+/// Final states never change. A message gets the network that its receipt named. `?9` is how many parts of an SMS or Viber message stay charged, NULL for all.
 const END: &str = "
     UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END,
-        carrier = ?6, sent_us = ?7, cost_micros = ?8, charged_micros = CASE WHEN channel = 2 OR ?9 IS NULL
+        carrier = ?6, sent_us = ?7, cost_micros = ?8, network = CASE WHEN channel = 2 THEN network
+            ELSE coalesce(?10, network) END, charged_micros = CASE WHEN channel = 2 OR ?9 IS NULL
             THEN price_micros ELSE price_micros / max(parts, 1) * min(?9, max(parts, 1)) END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts,
-        coalesce(scheduled_us, accepted_us), trace, test_mode IS NOT NULL";
+        coalesce(scheduled_us, accepted_us), trace, test_mode IS NOT NULL, recipient";
 /// For a lookup that ended without an answer.
 const SET_LOOKUP_RESULT: &str =
     "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
@@ -54,6 +55,8 @@ pub(super) struct End<'a> {
     pub(super) taken: TakenParts,
     /// The answer for the caller of a lookup.
     pub(super) report: Option<&'a str>,
+    /// The network that the receipt named.
+    pub(super) network: Option<i32>,
     pub(super) at_us: i64,
     /// The carrier that took it, if one did.
     pub(super) sent: Option<Sent<'a>>,
@@ -141,6 +144,7 @@ impl<'db> Endings<'db> {
             sent.and_then(|sent| sent.cost_micros),
             // The same for SMS and Viber.
             end.outcome.charged_parts(Channel::Sms, end.taken),
+            end.network,
         ];
         let Some(message) = self.end.query_row(values, Message::read).optional()? else {
             return Ok(None);
@@ -186,6 +190,7 @@ impl<'db> Endings<'db> {
             id,
             channel,
             network: message.network,
+            named: end.network.map(|network| (message.recipient, network)),
             outcome,
             began_us: message.began_us,
             ended_us: end.at_us,
@@ -247,6 +252,7 @@ struct Message {
     trace: Option<Box<TraceContext>>,
     /// Test messages are not counted.
     is_test: bool,
+    recipient: i64,
 }
 
 impl Message {
@@ -282,6 +288,7 @@ impl Message {
             began_us: row.get(7)?,
             trace: dispatch::trace(row.get_ref(8)?.as_bytes_or_null()?),
             is_test: row.get(9)?,
+            recipient: row.get(10)?,
         })
     }
 }

@@ -5,7 +5,7 @@ use domain::delivery::receipt_match::{NumberTail, other_forms};
 use domain::ids::NodeId;
 use domain::message::outcome::TakenParts;
 use domain::ports::{InTransit, Inbox};
-use domain::{KeyRing, Msisdn};
+use domain::{KeyRing, Msisdn, Network};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::ending::{End, Endings, Progress};
@@ -33,8 +33,8 @@ const FIND_PART: &str = "
     )
     WHERE tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL))";
 const INSERT_EARLY: &str = "
-    INSERT INTO early_receipt (carrier, reference, tail, taken_us, status, error, report)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
+    INSERT INTO early_receipt (carrier, reference, tail, taken_us, status, error, report, network)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
 const LIST: &str = "
     SELECT transit.reference, message.recipient, transit.taken_us
     FROM transit JOIN message ON message.id = transit.id
@@ -108,6 +108,7 @@ impl Receipts<'_> {
             outcome: receipt.outcome,
             taken: TakenParts::All,
             report: receipt.report.as_deref(),
+            network: receipt.network.map(Network::code),
             at_us: micros(receipt.at),
             sent: Some(sent),
         };
@@ -133,7 +134,10 @@ impl Receipts<'_> {
         let (status, error) = outcome_numbers(receipt.outcome);
         let (at_us, report) = (micros(receipt.at), &receipt.report);
         let tail = tail.unwrap_or(NO_TAIL);
-        let values = params![carrier, reference, tail, at_us, status, error, report];
+        let network = receipt.network.map(Network::code);
+        let values = params![
+            carrier, reference, tail, at_us, status, error, report, network
+        ];
         self.db.prepare_cached(INSERT_EARLY)?.execute(values)?;
         Ok(MatchedColumns::Kept)
     }

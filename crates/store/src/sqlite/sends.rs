@@ -122,6 +122,7 @@ impl Sends<'_> {
                     outcome: over.outcome,
                     taken: over.taken_parts(),
                     report: over.report,
+                    network: None,
                     at_us: micros(settlement.at),
                     sent: over.carrier().map(|carrier| Sent {
                         carrier,
@@ -204,6 +205,7 @@ pub(super) fn expire_pooled(
             outcome: dispatch::expired(is_taken),
             taken,
             report: None,
+            network: None,
             at_us: now_us,
             sent: None,
         };
@@ -243,6 +245,7 @@ pub(super) fn expire(
             outcome: dispatch::expired(true),
             taken: TakenParts::All,
             report: None,
+            network: None,
             at_us: now_us,
             sent: part.as_ref().map(SentColumns::sent),
         };

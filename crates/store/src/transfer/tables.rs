@@ -363,8 +363,9 @@ pub(crate) const TABLES: &[Table] = &[
         .sums(&["recipient", "change"])
         .by(&["via"]),
     Table::changing("block_rule", &["kind", "value"]).by(&["kind"]),
+    Table::changing("ported_number", &["number"]).sums(&["number", "network", "change"]),
     Table::changing("list_change", &[])
-        .sums(&["opt_outs", "blocks"])
+        .sums(&["opt_outs", "blocks", "ported", "ported_removed"])
         .differing(BY_ROWID, NONE),
     // Encrypted values are copied unchanged, so the target needs the same key.
     Table::changing("service_key", &["one"]),

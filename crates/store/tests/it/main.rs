@@ -158,6 +158,7 @@ mod parts;
 mod people;
 mod plans;
 mod pools;
+mod ported;
 mod privacy;
 mod pruning;
 mod receipt_matching;

@@ -138,6 +138,7 @@ pub(crate) fn receipt(reference: &str, outcome: Outcome) -> Receipt {
         to: None,
         outcome,
         report: None,
+        network: None,
         at: past(2),
     }
 }

@@ -26,6 +26,7 @@ The rules to set:
   admins_consent_only=true    whether only admins may allow clients to act for the account
   texts_for=admin,member      the roles that see texts in the dashboard: operator, admin, member; or all, or none
   low_balance=10.00           notify below this balance; off for none
+  ported_numbers=true         whether prices and routes go by the network that a number was ported to
   inbound_url=https://…       where messages to its numbers are sent; off for none
   stop_reply=TEXT             the reply to STOP; nothing for none, default for the service's own
   start_reply=TEXT            the reply to START

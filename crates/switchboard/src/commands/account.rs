@@ -221,6 +221,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["adminsConsentOnly"] = json!(rules.admins_consent_only);
     shown["textsFor"] = json!(rules.texts_for.to_string());
     shown["lowBalance"] = json!(rules.low_balance.map(|low| low.to_string()));
+    shown["portedNumbers"] = json!(rules.ported_numbers);
 }
 
 fn print_table(accounts: &[AccountRecord]) {

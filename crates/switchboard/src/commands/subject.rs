@@ -30,6 +30,7 @@ pub(super) async fn run(config: &Config, command: SubjectCommand) -> anyhow::Res
         store.clone(),
         store.clone(),
         store.clone(),
+        store.clone(),
         Arc::new(SystemClock),
     );
     match command {
@@ -58,12 +59,13 @@ async fn export(store: &Arc<dyn Store>, subjects: &Subjects, number: Msisdn) -> 
     let senders = senders(store, &number).await?;
     let opt_outs = opt_outs(store, &number).await?;
     let verifications = verifications(store, &number).await?;
+    let ported = ported(store, &number).await?;
     let mut export = subjects.export(&Actor::command_line(), number).await?;
     let mut names = HashMap::new();
     let mut stdout = io::stdout().lock();
     write!(
         stdout,
-        "{{\"number\":\"{number}\",\"senders\":{senders},\"optOuts\":{opt_outs},\"verifications\":{verifications},\"messages\":["
+        "{{\"number\":\"{number}\",\"senders\":{senders},\"optOuts\":{opt_outs},\"verifications\":{verifications},\"ported\":{ported},\"messages\":["
     )?;
     let mut is_first = true;
     while let Some(details) = export.next().await? {
@@ -134,6 +136,14 @@ async fn verifications(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Resul
         })
     };
     Ok(found.iter().map(entry).collect())
+}
+
+/// The network that a lookup or a receipt named.
+async fn ported(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Value> {
+    let found = store.find_ported(number).await?;
+    Ok(found.map_or(Value::Null, |found| {
+        json!({ "network": found.network.to_string(), "learned": found.learned_at.to_string() })
+    }))
 }
 
 /// The sender IDs with this number.

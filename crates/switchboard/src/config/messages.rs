@@ -38,6 +38,7 @@ pub(crate) struct Retention {
     pub(crate) messages_days: u32,
     pub(crate) texts_days: u32,
     pub(crate) ledger_days: u32,
+    pub(crate) ported_days: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +97,7 @@ impl Default for Retention {
             messages_days: 90,
             texts_days: 0,
             ledger_days: 0,
+            ported_days: 30,
         }
     }
 }
@@ -117,6 +119,16 @@ impl OptOutWords {
                 );
             }
         }
+        Ok(())
+    }
+}
+
+impl Retention {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.ported_days > 0,
+            "retention.ported_days is 0; give at least 1, because numbers are ported again"
+        );
         Ok(())
     }
 }

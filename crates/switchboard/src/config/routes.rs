@@ -46,6 +46,9 @@ pub(crate) struct Route {
     pub(crate) carriers: Vec<String>,
     pub(crate) by: CarrierOrder,
     pub(crate) weights: Vec<u32>,
+    /// Left out of published rules unless it is set, so that older programs can read them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ported_numbers: bool,
 }
 
 /// The order in which the carriers of a route are tried.
@@ -131,6 +134,7 @@ impl Route {
             },
             choice: self.choice(&indices, carriers)?,
             carriers: indices,
+            ported_numbers: self.ported_numbers,
         })
     }
 

@@ -44,6 +44,7 @@ pub(super) fn engine_settings(
         keep_texts: Some(config.retention.texts_days)
             .filter(|days| *days > 0)
             .map(days),
+        keep_ported: days(config.retention.ported_days),
         incomplete_after: SignedDuration::from_secs(config.inbound.incomplete_seconds.into()),
         words: config.words(),
         fold_ledger_after: Some(config.retention.ledger_days)

@@ -128,7 +128,7 @@ pub(super) fn cost(routing: &Routing, queued: &QueuedMessage, sent: &SendResult)
         SendResult::Answered { carrier, .. } => (carrier.as_ref()?, 1),
         _ => return None,
     };
-    let part = routing.cost(carrier, &queued.to)?;
+    let part = routing.cost(carrier, queued.account, &queued.to)?;
     Some(part.times(parts))
 }
 

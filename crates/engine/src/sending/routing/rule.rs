@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use domain::{AccountId, AccountName, Channel, Country, Money, Msisdn, Network};
 use numbering::reference::Location;
 
-use super::CarrierFacts;
+use super::{CarrierFacts, Locations};
 use crate::sending::carriers::Route;
 
 /// Which messages a rule applies to. All conditions must hold; an empty one always does.
@@ -18,7 +18,7 @@ pub struct Condition {
     pub countries: Vec<Country>,
     /// Digits that the recipient's number may begin with, country code included.
     pub prefixes: Vec<String>,
-    /// Of the recipient, as its prefix tells.
+    /// Of the recipient, as its prefix tells or, with [`Rule::ported_numbers`], as it was ported.
     pub networks: Vec<Network>,
 }
 
@@ -42,6 +42,8 @@ pub struct Rule {
     pub carriers: Vec<usize>,
     /// How they are ordered.
     pub choice: Choice,
+    /// Whether networks and costs are those that a number was ported to, if that is known.
+    pub ported_numbers: bool,
 }
 
 impl Rule {
@@ -58,6 +60,7 @@ impl Rule {
 /// A rule, prepared for matching.
 pub(super) struct CompiledRule {
     when: Condition,
+    ported_numbers: bool,
     /// `None` if it applies to all accounts.
     accounts: Option<Vec<AccountId>>,
     /// By channel number.
@@ -192,7 +195,13 @@ impl CompiledRule {
             accounts: (!named.is_empty()).then(|| known().collect()),
             by_channel: Channel::ALL.map(|channel| ChannelCarriers::new(rule, channel, carriers)),
             when: rule.when.clone(),
+            ported_numbers: rule.ported_numbers,
         }
+    }
+
+    /// The location by which it decides.
+    pub(super) fn location<'a>(&self, locations: &'a Locations) -> &'a Location {
+        locations.get(self.ported_numbers)
     }
 
     pub(super) fn matches(
@@ -200,7 +209,7 @@ impl CompiledRule {
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
-        location: &Location,
+        locations: &Locations,
     ) -> bool {
         let Condition {
             channels,
@@ -209,7 +218,7 @@ impl CompiledRule {
             prefixes,
             networks,
         } = &self.when;
-        let digits = to.digits();
+        let (digits, location) = (to.digits(), self.location(locations));
         !self.by_channel[channel.number()].is_empty()
             && (channels.is_empty() || channels.contains(&channel))
             && self

@@ -21,6 +21,7 @@ fn rule(when: Condition, carriers: &[usize]) -> Rule {
         when,
         carriers: carriers.to_vec(),
         choice: Choice::Order,
+        ported_numbers: false,
     }
 }
 
@@ -33,8 +34,13 @@ impl RoutingTable {
         location: &Location,
         id: u64,
     ) -> Option<Route> {
-        let choice = self.choose(channel, account, to, location);
-        choice.map(|choice| choice.pick(id))
+        let locations = Locations {
+            home: *location,
+            ported: *location,
+            by_account: false,
+        };
+        let chosen = self.choose(channel, account, to, &locations);
+        chosen.map(|(choice, _)| choice.pick(id))
     }
 }
 
@@ -223,5 +229,43 @@ fn the_cheapest_comes_first_and_the_unknown_last() {
             Some(&[0, 1, 2][..]),
             "in the rule's order"
         );
+    }
+}
+
+#[test]
+fn a_rule_or_an_account_may_go_by_the_network_that_a_number_was_ported_to() {
+    let when = |network: &str| Condition {
+        networks: vec![network.parse().expect("a network")],
+        ..Condition::default()
+    };
+    let ported = Location {
+        network: Network::new("247", "02"),
+        ..latvia()
+    };
+    // Whether the rule says so, whether the account says so, and the first carrier and network that decide.
+    for (by_rule, by_account, carrier, network) in [
+        (false, false, 0, "24701"),
+        (true, false, 1, "24702"),
+        (false, true, 1, "24702"),
+        (true, true, 1, "24702"),
+    ] {
+        let mut rules = [rule(when("24702"), &[1]), rule(when("24701"), &[0])];
+        rules[0].ported_numbers = by_rule;
+        let table = table(&Plan {
+            carriers: carriers(),
+            rules: rules.to_vec(),
+        });
+        assert_eq!(table.uses_ported, by_rule);
+        let locations = Locations {
+            home: latvia(),
+            ported,
+            by_account,
+        };
+        let chosen = table.choose(Channel::Sms, ACME, &to("+37120000001"), &locations);
+        let (choice, location) = chosen.expect("a route");
+        let found = location.network.map(|network| network.to_string());
+        let case = (by_rule, by_account);
+        assert_eq!(choice.pick(0).as_ref(), [carrier], "{case:?}");
+        assert_eq!(found.as_deref(), Some(network), "{case:?}");
     }
 }

@@ -9,7 +9,7 @@ use super::{Choice, Plan, Routing};
 /// The route that a message would take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedRoute {
-    /// The country and network that the recipient's number tells.
+    /// The country and network that decide: as the recipient's digits tell, or as it was ported.
     pub place: Location,
     /// What it would cost the account. `None` if there is no price, so it would be refused.
     pub price: Option<Money>,
@@ -42,21 +42,23 @@ impl Routing {
     pub fn trace(&self, channel: Channel, account: Option<AccountId>, to: &Msisdn) -> TracedRoute {
         let table = self.table.load();
         let live = self.catalogues.live();
-        let place = live.reference.locate(to);
+        let locations = self.locate(&table, &live, account, to);
         let prices = live.prices(channel);
-        let price = match account {
-            Some(account) => prices.price(account, &place),
-            None => prices.list.price(&place),
+        let price = |place: &Location| match account {
+            Some(account) => prices.price(account, place),
+            None => prices.list.price(place),
         };
-        let Some((rule, choice)) = table.find(channel, account, to, &place) else {
+        let Some((rule, choice)) = table.find(channel, account, to, &locations) else {
+            let place = *locations.for_account();
             return TracedRoute {
                 place,
-                price,
+                price: price(&place),
                 rule: None,
                 choice: Choice::Order,
                 carriers: Vec::new(),
             };
         };
+        let place = *table.rules[rule].location(&locations);
         let route = choice.pick(0);
         let chosen = table.plan.rules.get(rule);
         let weight = |carrier: usize| {
@@ -79,7 +81,7 @@ impl Routing {
         });
         TracedRoute {
             place,
-            price,
+            price: price(&place),
             rule: Some(rule),
             choice: chosen.map_or(Choice::Order, |rule| rule.choice.clone()),
             carriers: carriers.collect(),

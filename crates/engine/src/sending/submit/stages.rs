@@ -17,7 +17,7 @@ use crate::catalogue::CatalogueSnapshot;
 use crate::invalid::{Field, Invalid};
 use crate::refusals::{Content, Refusals};
 use crate::sending::carriers::{Carriers, Routed};
-use crate::sending::routing::{RouteChoice, RoutingTable};
+use crate::sending::routing::{RouteChoice, Routing, RoutingTable};
 
 /// A request whose every field is valid.
 #[derive(Debug, Clone)]
@@ -81,10 +81,12 @@ impl Checked {
     pub(super) fn route(
         self,
         live: &CatalogueSnapshot,
-        table: &RoutingTable,
+        routing: &Routing,
     ) -> Result<RoutedRequest, Invalid> {
+        // A request uses one table, even if another is loaded in the meantime.
+        let table = routing.table();
         let destinations = self.recipients.iter();
-        let destinations = destinations.map(|to| self.find_destination(to, live, table));
+        let destinations = destinations.map(|to| self.find_destination(to, live, routing, &table));
         Ok(RoutedRequest {
             destinations: destinations.collect::<Result<_, _>>()?,
             carriers: table.carriers(),
@@ -96,9 +98,15 @@ impl Checked {
         &self,
         to: &Msisdn,
         live: &CatalogueSnapshot,
+        routing: &Routing,
         table: &RoutingTable,
     ) -> Result<Destination, Invalid> {
-        let location = live.reference.locate(to);
+        let locations = routing.locate(table, live, Some(self.account), to);
+        let chosen = table.choose(self.channel, self.account, to, &locations);
+        let (route, location) = match chosen {
+            Some((route, location)) => (Some(route), location),
+            None => (None, *locations.for_account()),
+        };
         let per_part = if self.charged_parts == 0 {
             Money::ZERO
         } else {
@@ -107,7 +115,7 @@ impl Checked {
         };
         Ok(Destination {
             to: *to,
-            route: table.choose(self.channel, self.account, to, &location),
+            route,
             per_part,
             price: per_part.times(self.charged_parts.into()),
             location,

@@ -96,6 +96,7 @@ impl SubmissionWriter {
                 id: recipient.id,
                 channel: submission.channel,
                 network: recipient.network,
+                named: None,
                 outcome: Outcome::Failed(code),
                 began_at: submission.accepted_at,
                 ended_at: submission.accepted_at,

@@ -241,6 +241,7 @@ pub(super) fn settings(url: &str) -> HttpSettings {
             seen: words(&["read"]),
             error: Some(pointer("/error")),
             errors: codes(&[("27", 43)]),
+            network: NetworkRules::Whole(pointer("/mccmnc")),
             is_shared: false,
         }),
         inbound: Some(InboundRules {

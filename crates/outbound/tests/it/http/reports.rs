@@ -2,7 +2,7 @@
 
 use domain::delivery::{CarrierRef, Receipt};
 use domain::ports::{Carrier as _, CarrierPost, ReceiptError, ReportResult};
-use domain::{Channel, Code, Outcome};
+use domain::{Channel, Code, Network, Outcome};
 use outbound::http::{SignatureRules, SignatureScheme};
 use testkit::receiver::Reply;
 
@@ -21,6 +21,7 @@ fn receipt(outcome: Outcome) -> Receipt {
         to: None,
         outcome,
         report: None,
+        network: None,
         at: now(),
     }
 }
@@ -59,6 +60,14 @@ async fn a_report_becomes_a_receipt_of_its_message_alone() {
         let expected: Vec<Receipt> = outcome.map(receipt).into_iter().collect();
         assert_eq!(fixture.sink.take_receipts(), expected, "{body}");
     }
+    let names_network = r#"{"status":"delivered","mccmnc":"24702"}"#;
+    let result = fixture.report(&proof, names_network).await;
+    assert_eq!(result, ReportResult::Yes);
+    let expected = Receipt {
+        network: Network::new("247", "02"),
+        ..receipt(Outcome::Delivered)
+    };
+    assert_eq!(fixture.sink.take_receipts(), [expected]);
     assert_eq!(
         fixture.report(&proof, r#"{"status":"read"}"#).await,
         ReportResult::Yes

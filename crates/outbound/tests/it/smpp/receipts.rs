@@ -21,6 +21,7 @@ fn stored(reference: &str, outcome: Outcome) -> StoredReceipt {
         to: None,
         outcome,
         report: None,
+        network: None,
         at: Timestamp::UNIX_EPOCH,
     }
 }

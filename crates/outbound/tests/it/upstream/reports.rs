@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::delivery::{CarrierRef, Receipt};
 use domain::ports::{Carrier as _, CarrierPost, CarrierReports as _, ReceiptError, ReportResult};
-use domain::{Channel, Code, MessageId, Outcome};
+use domain::{Channel, Code, MessageId, Network, Outcome};
 use outbound::{Upstream, UpstreamReports};
 use testkit::receiver::Reply;
 
@@ -50,6 +50,7 @@ fn receipt(reference: &str, outcome: Outcome) -> Receipt {
         to: None,
         outcome,
         report: None,
+        network: None,
         at: now(),
     }
 }
@@ -60,7 +61,7 @@ async fn a_report_becomes_a_receipt() {
     for (body, outcome) in [
         (DELIVERED, Some(Outcome::Delivered)),
         (
-            br#"{"id":10001,"status":"2","error":"43","mcc":"247","mnc":"01"}"#,
+            br#"{"id":10001,"status":"2","error":"43","mcc":null,"mnc":"01"}"#,
             Some(Outcome::Failed(Code::ABSENT)),
         ),
         (
@@ -77,6 +78,14 @@ async fn a_report_becomes_a_receipt() {
         assert_eq!(fixture.sink.take_receipts(), expected);
     }
     assert_eq!(fixture.sink.take_seen(), []);
+    let names_network = br#"{"id":"10001","status":1,"error":0,"mcc":"247","mnc":"01"}"#;
+    let result = reports.take("up", id(7), &proof, post(names_network)).await;
+    assert_eq!(result, ReportResult::Yes);
+    let expected = Receipt {
+        network: Network::new("247", "01"),
+        ..receipt("10001", Outcome::Delivered)
+    };
+    assert_eq!(fixture.sink.take_receipts(), [expected]);
 }
 
 #[tokio::test]
@@ -137,20 +146,23 @@ async fn a_seen_report_is_stored() {
 #[tokio::test]
 async fn a_lookup_is_reported_under_our_own_id() {
     let (fixture, reports, proof) = sent(Channel::Hlr).await;
-    for (body, outcome, report) in [
+    for (body, outcome, network, report) in [
         (
             &br#"{"id":"10001","error":"0","imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#[..],
             Outcome::Delivered,
+            Some("01"),
             r#"{"id":"7","error":0,"imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#,
         ),
         (
             br#"{"id":"10001","error":43}"#,
             Outcome::Failed(Code::ABSENT),
+            None,
             r#"{"id":"7","error":43}"#,
         ),
     ] {
         assert_eq!(reports.take("up", id(7), &proof, post(body)).await, ReportResult::Yes);
         let expected = Receipt {
+            network: network.and_then(|it| Network::new("247", it)),
             report: Some(report.to_owned()),
             ..receipt("10001", outcome)
         };

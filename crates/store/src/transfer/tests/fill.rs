@@ -30,6 +30,7 @@ fn number(table: &str, column: &str, row: i64) -> i64 {
             | "suspended"
             | "approved_senders_only"
             | "admins_consent_only"
+            | "ported_numbers"
             | "incomplete"
             | "ended",
         ) => row % 2,
@@ -57,6 +58,7 @@ fn is_empty(table: &str, column: &str, row: i64) -> bool {
         ("transit", "tail"),
         ("transit", "status"),
         ("early_receipt", "report"),
+        ("early_receipt", "network"),
         ("callback", "url"),
         ("inbound", "account_id"),
         ("inbound", "in_reply_to"),

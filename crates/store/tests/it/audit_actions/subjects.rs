@@ -14,7 +14,7 @@ impl UseCases {
     pub(super) async fn perform_on_subject(&mut self, action: Action) {
         let number = Msisdn::parse("+37129990001").expect("a number");
         let (store, clock) = (self.store.clone(), Arc::new(SystemClock));
-        let subjects = Subjects::new(store.clone(), store.clone(), store, clock);
+        let subjects = Subjects::new(store.clone(), store.clone(), store.clone(), store, clock);
         if action == Action::SubjectErase {
             let erased = subjects.erase(&self.actor, &number).await;
             erased.expect("the store answers");

@@ -250,6 +250,11 @@ impl HttpCarrier {
             seen: report.seen.clone(),
             error: pointer("report.error", report.error.as_ref())?,
             errors: CodeTable::parse("report.errors", &report.errors)?,
+            network: network_rules(
+                "report",
+                report.network.as_ref(),
+                [report.mcc.as_ref(), report.mnc.as_ref()],
+            )?,
             is_shared: report.shared,
         }))
     }
@@ -276,7 +281,11 @@ impl HttpCarrier {
             present: Pointer::parse("lookup.present", &lookup.present)?,
             present_values: lookup.present_values.clone(),
             ported: pointer("lookup.ported", lookup.ported.as_ref())?,
-            network: lookup.network_rules()?,
+            network: network_rules(
+                "lookup",
+                lookup.network.as_ref(),
+                [lookup.mcc.as_ref(), lookup.mnc.as_ref()],
+            )?,
             original_network: pointer("lookup.original_network", lookup.original_network.as_ref())?,
             error: pointer("lookup.error", lookup.error.as_ref())?,
             errors: CodeTable::parse("lookup.errors", &lookup.errors)?,
@@ -361,22 +370,24 @@ impl HttpCarrier {
     }
 }
 
-impl HttpLookup {
-    fn network_rules(&self) -> Result<NetworkRules, RuleError> {
-        match (&self.network, &self.mcc, &self.mnc) {
-            (None, None, None) => Ok(NetworkRules::Unknown),
-            (Some(network), None, None) => {
-                Pointer::parse("lookup.network", network).map(NetworkRules::Whole)
-            }
-            (None, Some(mcc), Some(mnc)) => Ok(NetworkRules::Apart {
-                mcc: Pointer::parse("lookup.mcc", mcc)?,
-                mnc: Pointer::parse("lookup.mnc", mnc)?,
-            }),
-            _ => Err(RuleError::new(
-                "lookup.network",
-                "give either network, or both mcc and mnc",
-            )),
-        }
+/// Where a network is: in one value, or MCC and MNC apart.
+fn network_rules(
+    table: &str,
+    network: Option<&String>,
+    [mcc, mnc]: [Option<&String>; 2],
+) -> Result<NetworkRules, RuleError> {
+    let parse = |key: &str, text: &str| Pointer::parse(&format!("{table}.{key}"), text);
+    match (network, mcc, mnc) {
+        (None, None, None) => Ok(NetworkRules::Unknown),
+        (Some(network), None, None) => parse("network", network).map(NetworkRules::Whole),
+        (None, Some(mcc), Some(mnc)) => Ok(NetworkRules::Apart {
+            mcc: parse("mcc", mcc)?,
+            mnc: parse("mnc", mnc)?,
+        }),
+        _ => Err(RuleError::new(
+            format!("{table}.network"),
+            "give either network, or both mcc and mnc",
+        )),
     }
 }
 

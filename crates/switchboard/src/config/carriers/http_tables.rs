@@ -64,6 +64,9 @@ pub(super) struct HttpReport {
     pub(super) error: Option<String>,
     #[serde(default)]
     pub(super) errors: BTreeMap<String, u16>,
+    pub(super) network: Option<String>,
+    pub(super) mcc: Option<String>,
+    pub(super) mnc: Option<String>,
     #[serde(default)]
     pub(super) shared: bool,
 }

@@ -119,8 +119,12 @@ const OPTIONAL_KEYS: &str = "
     [carrier.lookup]
     present = '/a'
     network = '/a'
+    [carrier.report]
+    state = '/a'
+    network = '/a'
     [[route]]
     carriers = ['alpha']
+    ported_numbers = true
 ";
 
 #[test]

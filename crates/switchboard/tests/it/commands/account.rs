@@ -107,7 +107,7 @@ fn rules(backend: Backend) {
     let expected = json!({
         "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
         "approvedSendersOnly": true, "requestsPerSecond": 25, "codesPerDay": 7,
-        "adminsConsentOnly": false, "lowBalance": "10.00", "textsFor": "all",
+        "adminsConsentOnly": false, "lowBalance": "10.00", "portedNumbers": false, "textsFor": "all",
     });
     assert_eq!(json, expected);
     let in_force = [

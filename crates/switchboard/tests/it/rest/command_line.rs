@@ -82,6 +82,7 @@ fn accounts(backend: Backend) {
                 "lowBalance",
                 "name",
                 "perRecipientHour",
+                "portedNumbers",
                 "requestsPerSecond",
                 "suspended",
                 "textsFor"

@@ -49,6 +49,7 @@ fn by_prefix(prefix: &str, carrier: usize) -> Rule {
         },
         carriers: vec![carrier],
         choice: Choice::Order,
+        ported_numbers: false,
     }
 }
 

@@ -247,6 +247,7 @@ impl Fixture {
             callback_tries: 64,
             keep_messages: None,
             keep_texts: None,
+            keep_ported: SignedDuration::from_hours(24),
             incomplete_after: jiff::SignedDuration::from_hours(24),
             words: Arc::new(domain::inbound::words::Words::new(&[], &[], &[])),
             fold_ledger_after: None,
@@ -381,6 +382,7 @@ impl Fixture {
             to: None,
             outcome: Outcome::Delivered,
             report: None,
+            network: None,
             at: SystemClock.now(),
         };
         receipts.receive(receipt).await.expect("stored");

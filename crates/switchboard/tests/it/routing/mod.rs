@@ -185,6 +185,7 @@ async fn a_message_without_a_route_is_refused_and_not_charged() {
         },
         carriers: vec![0],
         choice: Choice::Order,
+        ported_numbers: false,
     };
     fixture.set_carriers(&[&alpha], vec![rule]).await;
     let refused = fixture.try_send("+4915112345678").await;
@@ -214,6 +215,7 @@ async fn a_rule_for_an_unknown_account_matches_no_message() {
         },
         carriers: vec![carrier],
         choice: Choice::Order,
+        ported_numbers: false,
     };
     let rules = vec![
         rule(Some("nobody"), 0),

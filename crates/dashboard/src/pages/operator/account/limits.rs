@@ -18,6 +18,7 @@ pub(super) struct LimitsForm {
     pub(super) low_balance: Field,
     pub(super) approved_senders_only: bool,
     pub(super) admins_consent_only: bool,
+    pub(super) ported_numbers: bool,
 }
 
 /// Limits as texts; an empty text means no limit.
@@ -31,6 +32,7 @@ pub(super) struct LimitValues {
     pub(super) low_balance: String,
     pub(super) approved_senders_only: bool,
     pub(super) admins_consent_only: bool,
+    pub(super) ported_numbers: bool,
 }
 
 impl LimitValues {
@@ -49,6 +51,7 @@ impl LimitValues {
             low_balance: low.unwrap_or_default(),
             approved_senders_only: rules.approved_senders_only,
             admins_consent_only: rules.admins_consent_only,
+            ported_numbers: rules.ported_numbers,
         }
     }
 
@@ -64,6 +67,7 @@ impl LimitValues {
             low_balance: carried("was_low_balance"),
             approved_senders_only: form.get("was_approved_senders_only") == Some("true"),
             admins_consent_only: form.get("was_admins_consent_only") == Some("true"),
+            ported_numbers: form.get("was_ported_numbers") == Some("true"),
         }
     }
 }
@@ -81,6 +85,7 @@ impl LimitsForm {
             low_balance: Field::with(&*now.low_balance),
             approved_senders_only: now.approved_senders_only,
             admins_consent_only: now.admins_consent_only,
+            ported_numbers: now.ported_numbers,
             before: now,
         }
     }
@@ -97,6 +102,7 @@ impl LimitsForm {
             low_balance: Field::typed(form, "low_balance"),
             approved_senders_only: form.get("approved_senders_only").is_some(),
             admins_consent_only: form.get("admins_consent_only").is_some(),
+            ported_numbers: form.get("ported_numbers").is_some(),
         }
     }
 
@@ -158,6 +164,9 @@ impl LimitsForm {
         }
         if self.admins_consent_only != self.before.admins_consent_only {
             changes.push(RuleChange::AdminsConsentOnly(self.admins_consent_only));
+        }
+        if self.ported_numbers != self.before.ported_numbers {
+            changes.push(RuleChange::PortedNumbers(self.ported_numbers));
         }
         changes
     }
