@@ -4,6 +4,7 @@
 //! newer versions, so that all nodes follow an import without a restart. Routing rules are published in the same way,
 //! but read elsewhere.
 
+pub mod plans;
 pub mod prices;
 
 use std::collections::HashMap;
@@ -123,6 +124,8 @@ pub struct Catalogues {
     live: ArcSwap<CatalogueSnapshot>,
     /// The version of the routing rules in force.
     routes: watch::Sender<u32>,
+    /// The version of the carriers and routes in the database.
+    plans: watch::Sender<u32>,
     watcher: std::sync::OnceLock<AbortHandle>,
 }
 
@@ -148,6 +151,7 @@ impl Catalogues {
             clock,
             audit,
             routes: watch::Sender::new(live.version(CatalogueKind::Routes)),
+            plans: watch::Sender::new(live.version(CatalogueKind::Plan)),
             live: ArcSwap::from_pointee(live),
             watcher: std::sync::OnceLock::new(),
         })
@@ -338,9 +342,13 @@ impl Catalogues {
         if newest != current.loaded {
             let live = read_live(&*self.store, newest, Some(&current)).await?;
             let routes = live.version(CatalogueKind::Routes);
+            let plan = live.version(CatalogueKind::Plan);
             self.live.store(Arc::new(live));
             let is_newer = |known: &mut u32| routes > std::mem::replace(known, routes);
-            if !self.routes.send_if_modified(is_newer) {
+            let is_routes = self.routes.send_if_modified(is_newer);
+            let is_newer = |known: &mut u32| plan > std::mem::replace(known, plan);
+            let is_plan = self.plans.send_if_modified(is_newer);
+            if !is_routes && !is_plan {
                 tracing::info!("imported reference data or prices are now in force");
             }
         }

@@ -25,6 +25,7 @@ use url::Url;
 use crate::config::routes::{KnownCarrier, Route};
 use crate::config::{Config, carriers as settings};
 use crate::outside;
+use crate::stored_plan::{PlanInForce, StoredPlan};
 
 pub(crate) struct Carriers {
     engine: Arc<Engine>,
@@ -82,6 +83,17 @@ impl Carriers {
         self.engine.catalogues.routes()
     }
 
+    /// The version of the carriers and routes in the database.
+    pub(crate) fn plans(&self) -> watch::Receiver<u32> {
+        self.engine.catalogues.plans()
+    }
+
+    /// Reads the newest carriers and routes in the database.
+    pub(crate) async fn read_plan(&self) -> anyhow::Result<(u32, PlanInForce)> {
+        let (version, plan) = StoredPlan::read(&self.engine.catalogues).await?;
+        Ok((version, plan.load()?))
+    }
+
     /// Accepts what carriers send by HTTP.
     pub(crate) fn reports(&self) -> Arc<dyn CarrierReports> {
         self.http_reports.clone()
@@ -93,14 +105,16 @@ impl Carriers {
         self.http_reports.set(http);
     }
 
-    /// Switches to the carriers of the configuration and to these rules. On an error nothing is changed. A carrier with
+    /// Switches to the carriers of the configuration and of the database, and to their rules. On an error nothing is changed. A carrier with
     /// unchanged settings stays connected.
     pub(crate) async fn apply(
         &mut self,
         config: &Config,
-        rules: &PublishedRules<Route>,
+        of_files: &PublishedRules<Route>,
+        stored: &PlanInForce,
     ) -> anyhow::Result<()> {
-        let configured = config.carriers();
+        let configured = stored.carriers(config);
+        let rules = &stored.rules(of_files);
         let absent: Vec<&NamedCarrier> = rules
             .carriers
             .iter()

@@ -27,7 +27,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use account::{AccountChange, AccountCommand, ReplyChange};
 pub(crate) use audit::AuditArgs;
 pub(crate) use callbacks::{CallbackSelector, CallbacksCommand};
-pub(crate) use carrier::{CarrierCommand, CarrierTest, PresetCommand};
+pub(crate) use carrier::{
+    CarrierCommand, CarrierSet, CarrierTest, PresetCommand, RouteCommand, RouteSet,
+};
 pub(crate) use catalogues::{
     ListFormat, PriceListSelector, RatesCommand, RatesExport, RatesImport, ReferenceCommand,
     ReferenceImport,
@@ -113,9 +115,12 @@ pub(crate) enum Command {
     /// List callbacks, show their attempts, and send them again
     #[command(subcommand)]
     Callbacks(CallbacksCommand),
-    /// Show the state of the carriers
+    /// Show the state of the carriers; add, change and remove carriers in the database
     #[command(subcommand)]
     Carrier(CarrierCommand),
+    /// List the routes; add, change and remove routes in the database
+    #[command(subcommand)]
+    Route(RouteCommand),
     /// Show the nodes of this service and what they hold
     #[command(subcommand)]
     Node(NodeCommand),

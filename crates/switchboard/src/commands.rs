@@ -91,6 +91,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Simulator(command) => simulator::run(&config, command).await,
             Command::Callbacks(command) => callbacks::run(&config, command).await,
             Command::Carrier(command) => carrier::run(&config, command).await,
+            Command::Route(command) => carrier::run_route(&config, command).await,
             Command::Node(command) => node::run(&config, command).await,
             Command::Smsc(args) => smsc::run(&config, args).await,
             Command::Audit(args) => audit::run(&config, args).await,

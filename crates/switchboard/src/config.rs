@@ -27,7 +27,7 @@ use callbacks::Callbacks;
 use carriers::Carrier;
 use database::Database;
 pub(crate) use database::{Security, parse_keys};
-pub(crate) use load::load;
+pub(crate) use load::{check_plan, load, read_plan};
 use messages::{Billing, Inbound, OptOutWords, Retention, Senders, Simulator};
 use notify::{Mail, Notify};
 use oauth::OAuth;
@@ -191,6 +191,11 @@ impl Config {
             Some(url) => url.0.parse().context("database.url"),
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.join("switchboard.db"))),
         }
+    }
+
+    /// The carriers that the configuration names.
+    pub(crate) fn own_carriers(&self) -> &[Carrier] {
+        &self.carriers
     }
 
     /// The configured carriers, or the simulated network.

@@ -14,6 +14,7 @@ use crate::cli::ConfigPaths;
 use crate::config::routes::Route;
 use crate::config::{self, Config};
 use crate::service_manager::ServiceManager;
+use crate::stored_plan::PlanInForce;
 
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
@@ -21,6 +22,9 @@ pub(crate) struct Follower<'a> {
     config: Config,
     carriers: Carriers,
     rules: RulesInForce<Route>,
+    /// The carriers and routes of the database.
+    plan: PlanInForce,
+    plan_version: u32,
 }
 
 impl<'a> Follower<'a> {
@@ -36,7 +40,8 @@ impl<'a> Follower<'a> {
         let catalogues = engine.catalogues.clone();
         let nodes = find_nodes(engine, store, &config).await?;
         let (mut rules, is_news) = RulesInForce::find(catalogues, nodes, own.clone()).await?;
-        carriers.apply(&config, rules.rules()).await?;
+        let (plan_version, plan) = carriers.read_plan().await?;
+        carriers.apply(&config, rules.rules(), &plan).await?;
         if is_news {
             rules.publish(own).await?;
         }
@@ -45,6 +50,8 @@ impl<'a> Follower<'a> {
             config,
             carriers,
             rules,
+            plan,
+            plan_version,
         })
     }
 
@@ -58,6 +65,8 @@ impl<'a> Follower<'a> {
         let mut published = self.carriers.routes();
         // Something may have been published since this node chose what to start with.
         published.mark_changed();
+        let mut plans = self.carriers.plans();
+        plans.mark_changed();
         loop {
             tokio::select! {
                 signal = asked.recv() => {
@@ -79,6 +88,14 @@ impl<'a> Follower<'a> {
                         }
                     }
                 }
+                Ok(()) = plans.changed() => {
+                    if let Err(error) = self.follow_plan().await {
+                        tracing::error!(
+                            error = format!("{error:#}"),
+                            "the carriers and routes in the database cannot be followed; they stay as they were"
+                        );
+                    }
+                }
                 Ok(()) = published.changed() => {
                     if let Err(error) = self.follow().await {
                         tracing::error!(
@@ -95,21 +112,35 @@ impl<'a> Follower<'a> {
         let config = config::load(self.paths)?;
         let own = own_rules(&config);
         if let Err(older) = self.rules.check_newer(&own) {
-            self.carriers.apply(&config, self.rules.rules()).await?;
+            let rules = self.rules.rules();
+            self.carriers.apply(&config, rules, &self.plan).await?;
             self.config = config;
             return Err(older).context("carriers are as the file says; routes stay as they were");
         }
-        self.carriers.apply(&config, &own).await?;
+        self.carriers.apply(&config, &own, &self.plan).await?;
         self.config = config;
         let published = self.rules.publish(own).await;
         published.context("the rules are in force here, but could not be published; try again")
+    }
+
+    async fn follow_plan(&mut self) -> anyhow::Result<()> {
+        let (version, plan) = self.carriers.read_plan().await?;
+        if version == self.plan_version {
+            return Ok(());
+        }
+        let rules = self.rules.rules();
+        self.carriers.apply(&self.config, rules, &plan).await?;
+        (self.plan, self.plan_version) = (plan, version);
+        tracing::info!(version, "following the carriers and routes in the database");
+        Ok(())
     }
 
     async fn follow(&mut self) -> anyhow::Result<()> {
         let Some((version, published)) = self.rules.find_newer().await? else {
             return Ok(());
         };
-        self.carriers.apply(&self.config, &published).await?;
+        let (config, plan) = (&self.config, &self.plan);
+        self.carriers.apply(config, &published, plan).await?;
         self.rules.follow(version, published);
         tracing::info!(version, "following the rules that another node published");
         Ok(())

@@ -21,6 +21,7 @@ mod outside;
 mod private;
 mod serve;
 mod service_manager;
+mod stored_plan;
 mod telemetry;
 
 use std::process::ExitCode;

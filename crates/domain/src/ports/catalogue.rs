@@ -1,4 +1,4 @@
-//! Catalogues, imported as a whole: reference data, price lists, routing rules. Every version is stored.
+//! Catalogues, stored as a whole: reference data, price lists, routing rules, carriers. Every version is stored.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -15,8 +15,10 @@ pub enum CatalogueKind {
     Rates(Channel),
     /// The prices of a channel for one account, where they differ.
     AccountRates(Channel, AccountId),
-    /// The routing rules.
+    /// The routing rules of the files.
     Routes,
+    /// The carriers and routes that are stored in the database. They have secrets, so their content is encrypted.
+    Plan,
 }
 
 impl CatalogueKind {
@@ -27,13 +29,20 @@ impl CatalogueKind {
             Self::Rates(channel) => (rates(channel), 0),
             Self::AccountRates(channel, account) => (rates(channel), account.as_i64()),
             Self::Routes => (ROUTES, 0),
+            Self::Plan => (PLAN, 0),
         }
+    }
+
+    /// Whether its content has secrets.
+    pub const fn is_encrypted(self) -> bool {
+        matches!(self, Self::Plan)
     }
 
     pub fn from_numbers(kind: i16, account: i64) -> Option<Self> {
         match (kind, account) {
             (1, 0) => return Some(Self::Reference),
             (ROUTES, 0) => return Some(Self::Routes),
+            (PLAN, 0) => return Some(Self::Plan),
             _ => {}
         }
         let channel = Channel::ALL
@@ -47,6 +56,7 @@ impl CatalogueKind {
 }
 
 const ROUTES: i16 = 5;
+const PLAN: i16 = 6;
 
 const fn rates(channel: Channel) -> i16 {
     match channel {

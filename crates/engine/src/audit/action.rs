@@ -81,6 +81,16 @@ pub enum Action {
     BlockAdd,
     /// A rule was removed from the block list.
     BlockRemove,
+    /// A carrier in the database was added or changed.
+    CarrierSet,
+    /// A carrier was removed from the database.
+    CarrierRemove,
+    /// An earlier version of the carriers and routes in the database was restored.
+    CarrierUndo,
+    /// A route in the database was added or changed.
+    RouteSet,
+    /// A route was removed from the database.
+    RouteRemove,
     /// What is stored about a number was exported.
     SubjectExport,
     /// A number was erased from messages.
@@ -96,7 +106,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 48] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -136,6 +146,11 @@ impl Action {
         Self::OptOutImport,
         Self::BlockAdd,
         Self::BlockRemove,
+        Self::CarrierSet,
+        Self::CarrierRemove,
+        Self::CarrierUndo,
+        Self::RouteSet,
+        Self::RouteRemove,
         Self::SubjectExport,
         Self::SubjectErase,
         Self::GrantApprove,
@@ -184,6 +199,11 @@ impl Action {
             Self::OptOutImport => "opt_out.import",
             Self::BlockAdd => "block.add",
             Self::BlockRemove => "block.remove",
+            Self::CarrierSet => "carrier.set",
+            Self::CarrierRemove => "carrier.remove",
+            Self::CarrierUndo => "carrier.undo",
+            Self::RouteSet => "route.set",
+            Self::RouteRemove => "route.remove",
             Self::SubjectExport => "subject.export",
             Self::SubjectErase => "subject.erase",
             Self::GrantApprove => "grant.approve",

@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 
 use super::{PostgresStore, column};
 use crate::rows::billing::CatalogueColumns;
+use crate::rows::encrypted::{read_content, stored_content};
 use crate::rows::{Corrupt, micros};
 use crate::sql::catalogue as sql;
 
@@ -47,10 +48,11 @@ impl CatalogueStore for PostgresStore {
     ) -> Result<Option<Catalogue>, StoreError> {
         let (kind, account) = kind.numbers();
         let read = |row: &Row| {
-            Ok(Catalogue {
+            let found = Catalogue {
                 entry: entry(row)?,
                 content: column(row, 5)?,
-            })
+            };
+            read_content(&self.keys, found)
         };
         let values: super::Values<'_> = &[&kind, &account, &i64::from(version)];
         self.find("find a catalogue", sql::FIND.postgres, values, read)
@@ -65,6 +67,7 @@ impl CatalogueStore for PostgresStore {
         rows: u32,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
+        let content = stored_content(&self.keys, kind, previous + 1, content);
         let (kind, account) = kind.numbers();
         let (previous, at_us, rows) = (i64::from(previous), micros(now), i64::from(rows));
         let values: super::Values<'_> = &[&kind, &account, &previous, &at_us, &rows, &content];

@@ -6,7 +6,7 @@ use tokio_postgres::Error;
 
 use super::fault::is_retryable;
 use crate::rows::encrypted::{
-    BATCH, Encrypting, KeyRow, renew, renew_text, secret_context, totp_context,
+    BATCH, Encrypting, KeyRow, plan_context, renew, renew_text, secret_context, totp_context,
 };
 use crate::sql::encrypted as sql;
 use crate::{KeyRetention, OpenError, Options};
@@ -40,6 +40,13 @@ const RENEW_PEOPLE: &str = "
         AS g (id, was_active, was_offered, active, offered)
     WHERE p.id = g.id AND p.totp_secret IS NOT DISTINCT FROM g.was_active
         AND p.totp_offered IS NOT DISTINCT FROM g.was_offered";
+
+const LIST_PLANS_TO_RENEW: &str = "
+    SELECT version, content FROM catalogue
+    WHERE kind = 6 AND left(content, length($1::text)) <> $1::text LIMIT $2";
+/// A row that another node has changed meanwhile is skipped.
+const RENEW_PLAN: &str =
+    "UPDATE catalogue SET content = $3 WHERE kind = 6 AND version = $1 AND content = $2";
 
 /// Maximum number of attempts: many nodes may start at once.
 const MAX_ATTEMPTS: u32 = 100;
@@ -108,7 +115,9 @@ async fn prepare_once(
         let values: super::Values<'_> = &[&key_row.key_id, &key_row.proof];
         client.execute(SET_NEWEST_KEY, values).await?;
     }
-    let renewed = renew_accounts(client, &active).await? + renew_people(client, &active).await?;
+    let renewed = renew_accounts(client, &active).await?
+        + renew_people(client, &active).await?
+        + renew_plans(client, &active).await?;
     let id = active.active().to_string();
     match keep {
         KeyRetention::InDatabase if key_row.stored_key.is_none() => {
@@ -146,6 +155,25 @@ async fn store_key_id(
     let values: super::Values<'_> = &[&key_row.key_id, &key_row.proof, &key_row.stored_key];
     client.execute(STORE_KEY_ID, values).await?;
     Ok(find(client).await?.unwrap_or(key_row))
+}
+
+async fn renew_plans(client: &impl GenericClient, keys: &KeyRing) -> Result<u64, Failed> {
+    let (head, batch) = (keys.text_head(), i64::from(BATCH));
+    let mut renewed = 0;
+    loop {
+        let found = client.query(LIST_PLANS_TO_RENEW, &[&head, &batch]).await?;
+        if found.is_empty() {
+            return Ok(renewed);
+        }
+        for row in &found {
+            let version: i64 = row.try_get(0)?;
+            let content: &str = row.try_get(1)?;
+            let context = plan_context(u32::try_from(version).unwrap_or_default());
+            let new = renew_text(keys, &context, content)?;
+            let values: super::Values<'_> = &[&version, &content, &new];
+            renewed += client.execute(RENEW_PLAN, values).await?;
+        }
+    }
 }
 
 async fn renew_accounts(client: &impl GenericClient, keys: &KeyRing) -> Result<u64, Failed> {

@@ -4,7 +4,10 @@
 //! encrypts everything that is not encrypted with that key: plain values of an older version, and values from before a
 //! rotation.
 
+use std::borrow::Cow;
+
 use domain::encryption::{KeyId, KeyRing, SALT_BYTES, ServiceKey};
+use domain::ports::{Catalogue, CatalogueEntry, CatalogueKind};
 
 use crate::rows::Corrupt;
 use crate::{KeyRetention, OpenError};
@@ -66,6 +69,34 @@ pub(crate) fn secret_context(account_name: &str) -> String {
 /// The encryption context of a person's TOTP key, offered or active.
 pub(crate) fn totp_context(person_id: i64) -> String {
     format!("person.totp {person_id}")
+}
+
+/// The encryption context of a version of the carriers and routes in the database.
+pub(crate) fn plan_context(version: u32) -> String {
+    format!("catalogue.plan {version}")
+}
+
+/// The content of a version of a catalogue, as it is stored.
+pub(crate) fn stored_content<'a>(
+    keys: &KeyRing,
+    kind: CatalogueKind,
+    version: u32,
+    content: &'a str,
+) -> Cow<'a, str> {
+    if kind.is_encrypted() {
+        encrypt_text(keys, &plan_context(version), content).into()
+    } else {
+        content.into()
+    }
+}
+
+/// Decrypts the content of a catalogue, if it is encrypted.
+pub(crate) fn read_content(keys: &KeyRing, mut catalogue: Catalogue) -> Result<Catalogue, Corrupt> {
+    let CatalogueEntry { kind, version, .. } = catalogue.entry;
+    if kind.is_encrypted() {
+        catalogue.content = decrypt_text(keys, &plan_context(version), &catalogue.content)?;
+    }
+    Ok(catalogue)
 }
 
 /// Random bytes for one encrypted value.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
 use crate::rows::billing::CatalogueColumns;
+use crate::rows::encrypted::{read_content, stored_content};
 use crate::rows::micros;
 use crate::sql::catalogue as sql;
 
@@ -36,8 +37,12 @@ impl CatalogueStore for SqliteStore {
         kind: CatalogueKind,
         version: u32,
     ) -> Result<Option<Catalogue>, StoreError> {
-        self.read("find a catalogue", move |db| find(db, kind, version))
-            .await
+        let keys = self.keys.clone();
+        self.read("find a catalogue", move |db| {
+            let found = find(db, kind, version)?;
+            Ok(found.map(|found| read_content(&keys, found)).transpose()?)
+        })
+        .await
     }
 
     async fn import(
@@ -48,7 +53,7 @@ impl CatalogueStore for SqliteStore {
         rows: u32,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let content = content.to_owned();
+        let content = stored_content(&self.keys, kind, previous + 1, content).into_owned();
         self.write("import a catalogue", move |db| {
             import(db, kind, previous, &content, rows, micros(now))
         })

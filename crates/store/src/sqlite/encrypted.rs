@@ -4,7 +4,7 @@ use domain::KeyRing;
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
 use crate::rows::encrypted::{
-    BATCH, Encrypting, KeyRow, renew, renew_text, secret_context, totp_context,
+    BATCH, Encrypting, KeyRow, plan_context, renew, renew_text, secret_context, totp_context,
 };
 use crate::sql::encrypted as sql;
 use crate::{KeyRetention, OpenError};
@@ -21,6 +21,10 @@ const LIST_PEOPLE_TO_RENEW: &str = "
     SELECT id, totp_secret, totp_offered FROM person
     WHERE substr(totp_secret, 1, length(?1)) <> ?1 OR substr(totp_offered, 1, length(?1)) <> ?1 LIMIT ?2";
 const RENEW_PERSON: &str = "UPDATE person SET totp_secret = ?2, totp_offered = ?3 WHERE id = ?1";
+
+const LIST_PLANS_TO_RENEW: &str = "
+    SELECT version, content FROM catalogue WHERE kind = 6 AND substr(content, 1, length(?1)) <> ?1 LIMIT ?2";
+const RENEW_PLAN: &str = "UPDATE catalogue SET content = ?2 WHERE kind = 6 AND version = ?1";
 
 /// Finds or sets the file's key, and encrypts every value that is not encrypted with it. Returns the number of rows.
 pub(super) fn prepare(
@@ -67,8 +71,9 @@ pub(super) fn prepare(
                 .map_err(failed)?;
         }
     }
-    let renewed =
-        renew_accounts(&transaction, &keys, &failed)? + renew_people(&transaction, &keys, &failed)?;
+    let renewed = renew_accounts(&transaction, &keys, &failed)?
+        + renew_people(&transaction, &keys, &failed)?
+        + renew_plans(&transaction, &keys, &failed)?;
     transaction.commit().map_err(failed)?;
     connection
         .execute_batch("PRAGMA secure_delete = OFF")
@@ -91,7 +96,11 @@ fn needs_renewal(db: &Connection, keys: &KeyRing) -> Result<bool> {
     let accounts = db
         .prepare(LIST_ACCOUNTS_TO_RENEW)?
         .exists(params![keys.text_head(), 1])?;
+    let plans = db
+        .prepare(LIST_PLANS_TO_RENEW)?
+        .exists(params![keys.text_head(), 1])?;
     Ok(accounts
+        || plans
         || db
             .prepare(LIST_PEOPLE_TO_RENEW)?
             .exists(params![keys.head(), 1])?)
@@ -122,6 +131,32 @@ fn renew_accounts(
             let former = former.map(|text| renew_text(keys, &context, &text));
             let values = params![id, newest, former.transpose()?];
             db.execute(RENEW_ACCOUNT, values).map_err(failed)?;
+            renewed += 1;
+        }
+    }
+}
+
+fn renew_plans(
+    db: &Connection,
+    keys: &KeyRing,
+    failed: &impl Fn(rusqlite::Error) -> OpenError,
+) -> Result<u64, OpenError> {
+    let find = || -> Result<Vec<(u32, String)>> {
+        let mut statement = db.prepare(LIST_PLANS_TO_RENEW)?;
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let rows = statement.query_map(params![keys.text_head(), BATCH], read)?;
+        rows.collect()
+    };
+    let mut renewed = 0;
+    loop {
+        let found = find().map_err(failed)?;
+        if found.is_empty() {
+            return Ok(renewed);
+        }
+        for (version, content) in found {
+            let content = renew_text(keys, &plan_context(version), &content)?;
+            db.execute(RENEW_PLAN, params![version, content])
+                .map_err(failed)?;
             renewed += 1;
         }
     }

@@ -1,6 +1,7 @@
 //! Every change is recorded in the audit log.
 
 mod lists;
+mod plans;
 mod settings;
 mod subjects;
 mod use_cases;

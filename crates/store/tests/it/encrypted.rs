@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::person::TotpSecret;
-use domain::ports::Store;
+use domain::ports::{CatalogueKind, Store};
 use domain::{AccountId, KeyRing, PersonId, ServiceKey};
 use store::{OpenError, Options};
 
@@ -21,14 +21,17 @@ on_both_databases!(
 );
 
 const TOTP: TotpSecret = TotpSecret::new(*b"twenty bytes, plain!");
+const CARRIER: &str = "password of a carrier";
 /// Counts the plain values in columns that should be encrypted.
 const PLAIN: &str = "
     SELECT (SELECT count(*) FROM account WHERE substr(callback_secret, 1, 10) <> 'encrypted:')
         + (SELECT count(*) FROM account WHERE substr(former_secret, 1, 10) <> 'encrypted:')
-        + (SELECT count(*) FROM person WHERE length(totp_secret) < 60 OR length(totp_offered) < 60)";
+        + (SELECT count(*) FROM person WHERE length(totp_secret) < 60 OR length(totp_offered) < 60)
+        + (SELECT count(*) FROM catalogue WHERE kind = 6 AND substr(content, 1, 10) <> 'encrypted:')";
 const ENCRYPTED: &str = "
     SELECT (SELECT count(*) FROM account WHERE callback_secret IS NOT NULL)
-        + (SELECT count(*) FROM person WHERE totp_offered IS NOT NULL)";
+        + (SELECT count(*) FROM person WHERE totp_offered IS NOT NULL)
+        + (SELECT count(*) FROM catalogue WHERE kind = 6)";
 
 fn key(byte: u8) -> ServiceKey {
     ServiceKey::new([byte; 32])
@@ -43,12 +46,16 @@ async fn open(database: &Database, options: &Options) -> Result<Arc<dyn Store>, 
     store::open(&url, options).await
 }
 
-/// An account with a secret, and a person who is offered a TOTP key.
+/// An account with a secret, a person who is offered a TOTP key, and a carrier with a password.
 async fn fill(store: &Arc<dyn Store>) -> (AccountId, PersonId) {
     let account = create_account(store, "acme").await;
     let person = member(store, "ann@example.com", account).await;
     let offered = store.offer_second_factor(person, &TOTP).await;
     assert!(offered.expect("answers"));
+    let stored = store
+        .import(CatalogueKind::Plan, 0, CARRIER, 1, at(1))
+        .await;
+    assert!(stored.expect("answers"));
     (account, person)
 }
 
@@ -57,6 +64,9 @@ async fn check(store: &Arc<dyn Store>, (account, person): (AccountId, PersonId),
     assert_eq!(secrets.expect("the account exists").newest, secret);
     let factor = store.find_second_factor(person).await.expect("answers");
     assert_eq!(factor.offered, Some(TOTP));
+    let plan = store.find_catalogue(CatalogueKind::Plan, 1).await;
+    let plan = plan.expect("answers").expect("it is stored");
+    assert_eq!(plan.content, CARRIER);
 }
 
 async fn number(database: &Database, sql: &str) -> i64 {
@@ -71,7 +81,7 @@ async fn secrets_are_not_readable_in_the_database(database: Database) {
     assert!(replaced.expect("answers"));
     check(&store, both, "second").await;
     assert_eq!(number(&database, PLAIN).await, 0);
-    assert_eq!(number(&database, ENCRYPTED).await, 2);
+    assert_eq!(number(&database, ENCRYPTED).await, 3);
 }
 
 /// Writes plain values, as an older version did.
@@ -129,7 +139,7 @@ async fn a_rotation_makes_the_former_key_unnecessary(database: Database) {
     check(&before, both, "second").await;
 
     let rotated = store::rotate_key(&url, &with_keys(2, &[1])).await;
-    assert_eq!(rotated.expect("rotates"), 2);
+    assert_eq!(rotated.expect("rotates"), 3);
     check(&first, both, "second").await;
     // A value that a node from before the rotation writes is encrypted again by the next rotation.
     let replaced = first.replace_signing_secret(both.0, "third", at(50)).await;

@@ -1,5 +1,8 @@
 //! `switchboard carrier …`
 
+mod plan;
+mod route;
+mod settings;
 mod test;
 
 use domain::encryption::KEY_BYTES;
@@ -13,6 +16,9 @@ use crate::cli::{CarrierCommand, Output, PresetCommand};
 use crate::config::Config;
 use crate::config::carriers::Carrier;
 use crate::config::presets::{PRESETS, Preset};
+use crate::stored_plan::all_carriers;
+
+pub(super) use route::run as run_route;
 
 /// The health of a configured carrier that no running node has.
 const NOT_RUNNING: &str = "not running";
@@ -22,6 +28,11 @@ pub(super) async fn run(config: &Config, command: CarrierCommand) -> anyhow::Res
         CarrierCommand::List { output } => list(config, output).await,
         CarrierCommand::Preset(command) => preset(command),
         CarrierCommand::Test(arguments) => test::run(config, &arguments).await,
+        CarrierCommand::Set(arguments) => plan::set_carrier(config, &arguments).await,
+        CarrierCommand::Remove { name } => plan::remove_carrier(config, &name).await,
+        CarrierCommand::Show { name } => plan::show(config, &name).await,
+        CarrierCommand::History { output } => plan::history(config, output).await,
+        CarrierCommand::Undo { to } => plan::undo(config, to).await,
     }
 }
 
@@ -44,7 +55,7 @@ fn preset(command: PresetCommand) -> anyhow::Result<()> {
 async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
     let store = store(config).await?;
     let seen = store.list_carrier_statuses().await?;
-    let configured = config.carriers();
+    let configured = all_carriers(config, &store).await?;
     let idle: Vec<&Carrier> = configured
         .iter()
         .filter(|carrier| !seen.iter().any(|seen| seen.status.name == carrier.name()))
@@ -59,12 +70,24 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
             let own = configured.iter().find(|own| carrier["name"] == own.name());
             let url = own.map(|own| inbound_url(own, &base_url, &keys));
             carrier["inboundUrl"] = json!(url.transpose()?.flatten());
+            carrier["source"] = json!(own.map(|own| source(config, own)));
         }
         print_json(&carriers.into());
     } else {
         print_table(&seen, &idle);
     }
     Ok(())
+}
+
+/// Where a carrier is configured.
+fn source(config: &Config, carrier: &Carrier) -> &'static str {
+    let mut of_file = config.own_carriers().iter();
+    let is_default = config.own_carriers().is_empty() && carrier.kind() == "simulator";
+    if is_default || of_file.any(|own| own.name() == carrier.name()) {
+        "file"
+    } else {
+        "database"
+    }
 }
 
 /// The base URL of this service: as configured, or that of a running node that takes reports.

@@ -7,7 +7,11 @@ use anyhow::Context as _;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use super::problems::{Places, Problems, join};
+use engine::sending::published_rules::NamedCarrier;
+
+use super::carriers::{self, Carrier};
+use super::problems::{Mistake, Places, Problems, join};
+use super::routes::{KnownCarrier, Route};
 use super::{Config, environment, presets};
 use crate::cli::ConfigPaths;
 
@@ -35,6 +39,54 @@ pub(crate) fn load(paths: &ConfigPaths) -> anyhow::Result<Config> {
         config.data_dir.clone_from(folder);
     }
     Ok(config)
+}
+
+/// Reads carriers and routes that are stored in the database. Their secrets are the values themselves.
+pub(crate) fn read_plan(
+    carriers: Vec<Table>,
+    routes: Vec<Table>,
+) -> Result<(Vec<Carrier>, Vec<Route>), Problems> {
+    let list = |tables: Vec<Table>| Value::Array(tables.into_iter().map(Value::Table).collect());
+    let mut table = Table::from_iter([
+        ("carrier".to_owned(), list(carriers)),
+        ("route".to_owned(), list(routes)),
+    ]);
+    let (mut problems, places) = (Problems::default(), Places::default());
+    for mistake in presets::apply(&mut table) {
+        problems.add_mistake(&places, &mistake);
+    }
+    let config = read_values(table, &HashMap::new(), &places, &mut problems);
+    problems.into_result()?;
+    Ok((config.carriers, config.routes))
+}
+
+/// Finds what is wrong with stored carriers and routes, beside the carriers of the file and those of other nodes.
+pub(crate) fn check_plan(
+    all: &[Carrier],
+    routes: &[Route],
+    named: &[NamedCarrier],
+) -> Result<(), Problems> {
+    let mut problems = Problems::default();
+    let mut mistakes = carriers::find_mistakes(all, &[]);
+    let elsewhere = named.iter().map(|named| KnownCarrier {
+        name: &named.name,
+        has_costs: true,
+    });
+    let known: Vec<KnownCarrier<'_>> = all
+        .iter()
+        .map(KnownCarrier::from)
+        .chain(elsewhere)
+        .collect();
+    mistakes.extend(
+        routes
+            .iter()
+            .filter_map(|route| route.rule(&known).err())
+            .map(Mistake::from),
+    );
+    for mistake in &mistakes {
+        problems.add_mistake(&Places::default(), mistake);
+    }
+    problems.into_result()
 }
 
 fn first_that_exists<'a>(files: &[&'a str]) -> Option<&'a Path> {

@@ -15,7 +15,7 @@ pub(crate) struct Secret(pub(crate) String);
 
 impl Secret {
     /// Reads the value from the environment or a file, if it refers to one. `key` names it in errors.
-    pub(super) fn resolve(&mut self, key: &str) -> anyhow::Result<()> {
+    pub(crate) fn resolve(&mut self, key: &str) -> anyhow::Result<()> {
         if let Some(name) = self.0.strip_prefix(ENV) {
             let value = match env::var(name) {
                 Ok(value) => value,

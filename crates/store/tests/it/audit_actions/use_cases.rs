@@ -337,6 +337,10 @@ impl UseCases {
                 self.secrets.push(token.to_owned());
                 return ("client client", false);
             }
+            _ => {
+                self.perform_on_plan(action).await;
+                return (ANN, false);
+            }
         }
         (ANN, true)
     }

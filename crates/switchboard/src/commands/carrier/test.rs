@@ -24,6 +24,7 @@ use crate::commands::{catalogues, store};
 use crate::config::Config;
 use crate::config::carriers::Carrier;
 use crate::outside;
+use crate::stored_plan::all_carriers;
 
 const DEFAULT_TEXT: &str = "Test message";
 /// How long a report is waited for.
@@ -37,7 +38,8 @@ const VALIDITY: SignedDuration = SignedDuration::from_mins(10);
 
 /// Sends one message by one carrier and follows it to its report. It belongs to no account and costs nothing here.
 pub(super) async fn run(config: &Config, test: &CarrierTest) -> anyhow::Result<()> {
-    let carriers = config.carriers();
+    let store = store(config).await?;
+    let carriers = all_carriers(config, &store).await?;
     let named = carriers.iter().find(|carrier| carrier.name() == test.name);
     let named = named.with_context(|| {
         let known: Vec<&str> = carriers.iter().map(Carrier::name).collect();
@@ -47,7 +49,6 @@ pub(super) async fn run(config: &Config, test: &CarrierTest) -> anyhow::Result<(
             known.join(", ")
         )
     })?;
-    let store = store(config).await?;
     let id = store.reserve_ids(1).await?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let queued = message(config, named, test, id, clock.now())?;

@@ -4,6 +4,7 @@ mod bad_providers;
 mod commands;
 mod lookups;
 mod presets;
+mod stored;
 
 use std::time::Duration;
 
