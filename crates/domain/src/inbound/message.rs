@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::number::InboundNumber;
 use crate::ids::{AccountId, MessageId};
-use crate::money::Money;
 use crate::message::text::{Coding, Udh};
+use crate::money::Money;
 use crate::number::network::Network;
 
 /// A message from a handset.

@@ -44,11 +44,14 @@ const STORE_COPIES: &str = concat!(
     now_us!(),
     " FROM UNNEST($1::bigint[], $2::bigint[], $3::bytea[]) AS c (session, number, hash)"
 );
-const STORE: &str = "
-    INSERT INTO inbound (id, account_id, carrier, sender, number, body, coding, udh, network, parts, keyword, in_reply_to,
-        incomplete, received_us, price_micros)
+const STORE: &str = concat!(
+    "INSERT INTO inbound (",
+    sql::columns!(),
+    ")
     SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::smallint[],
-        $8::bytea[], $9::integer[], $10::smallint[], $11::text[], $12::bigint[], $13::boolean[], $14::bigint[], $15::bigint[])";
+        $8::bytea[], $9::integer[], $10::smallint[], $11::text[], $12::bigint[], $13::boolean[], $14::bigint[],
+        $15::bigint[])"
+);
 const NOTIFY: &str = concat!(
     "WITH created AS (
         INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries, kind)

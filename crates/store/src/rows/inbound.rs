@@ -1,6 +1,5 @@
 //! Rows of messages from handsets.
 
-use domain::{CallbackUrl, Money};
 use domain::inbound::assembly::PartText;
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
@@ -11,6 +10,7 @@ use domain::ports::{
     DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundOwner, InboundPart,
     NumberEntry, OwnedNumber, PartKey, PartSet,
 };
+use domain::{CallbackUrl, Money};
 
 use super::billing::network;
 use super::{Corrupt, SqlRow, account_id, message_id, micros, timestamp, utf8};

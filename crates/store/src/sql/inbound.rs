@@ -18,6 +18,8 @@ macro_rules! columns {
             received_us, price_micros"
     };
 }
+pub(crate) use columns;
+
 pub(crate) const STORE: Sql = sql!(concat!(
     "INSERT INTO inbound (",
     columns!(),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use domain::{MessageId, Money};
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
 use domain::message::text::Coding;
+use domain::{MessageId, Money};
 use http::StatusCode;
 
 use super::conversation;

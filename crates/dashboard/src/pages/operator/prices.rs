@@ -296,9 +296,7 @@ async fn build(
     let hidden = fitting.len().saturating_sub(SHOWN_ROWS);
     Ok(PricesPage {
         frame,
-        tabs: Priced::ALL
-            .map(|channel| Tab::new(channel, &choice))
-            .into(),
+        tabs: Priced::ALL.map(|channel| Tab::new(channel, &choice)).into(),
         search: query.text("search").to_owned(),
         is_demonstration,
         version: history.first().map(|one| VersionRow::new(one, &export)),

@@ -138,7 +138,11 @@ fn a_reply_costs_what_the_inbound_list_says(backend: Backend) {
     reply(&service, "+447700900001", "1234", "not in the list");
     reply(&service, "+37120000001", "1235", "nobody's");
     let own = list.replace("0.25", "0.10");
-    import(&service, &own, &["--channel", "inbound", "--account", "main"]);
+    import(
+        &service,
+        &own,
+        &["--channel", "inbound", "--account", "main"],
+    );
     reply(&service, "+37120000001", "1234", "Hello again");
     check_ledger(&service);
     let month = in_seconds(0).strftime("%Y-%m").to_string();
