@@ -46,7 +46,9 @@ fn receive(backend: Backend) {
     for text in inbox {
         assert_eq!(text["from"], KannelSmsc::SENDER, "{text}");
         assert_eq!(text["to"], KannelSmsc::RECIPIENT, "{text}");
-        let number = text["message"].as_str().and_then(|text| text.parse::<u32>().ok());
+        let number = text["message"]
+            .as_str()
+            .and_then(|text| text.parse::<u32>().ok());
         texts.push(number.unwrap_or_else(|| panic!("{text}")));
     }
     texts.sort_unstable();
