@@ -231,11 +231,11 @@ impl Catalogues {
         let live = self.live();
         let list = PriceList::read(text, format, &live.reference).map_err(ImportError::Prices)?;
         let kind = price_kind(priced, account);
-        let prices = live.prices(priced);
+        let current = live.prices(priced);
         let nothing = PriceList::default();
         let before = match account {
-            None => &*prices.list,
-            Some(account) => prices
+            None => &*current.list,
+            Some(account) => current
                 .of_account
                 .get(&account)
                 .map_or(&nothing, |list| &**list),

@@ -127,9 +127,9 @@ fn lost_prices(catalogues: &Catalogues, files: &ReferenceFiles) -> Vec<String> {
 }
 
 /// Every price list of one kind, with its name.
-fn lists(priced: Priced, prices: &Prices) -> Vec<(String, &PriceList)> {
-    let mut lists = vec![(format!("the price list for {priced}"), &*prices.list)];
-    let own = prices.of_account.iter();
+fn lists(priced: Priced, of: &Prices) -> Vec<(String, &PriceList)> {
+    let mut lists = vec![(format!("the price list for {priced}"), &*of.list)];
+    let own = of.of_account.iter();
     lists.extend(own.map(|(account, list)| {
         let name = format!("the prices of account {account} for {priced}");
         (name, &**list)
