@@ -75,7 +75,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    // Boxed, because the runtime would compile everything three times, for each of its kinds.
+    // Boxed: `block_on` would compile all commands once for each kind of runtime.
     let work: Pin<Box<dyn Future<Output = anyhow::Result<()>>>> = Box::pin(async {
         match command {
             Command::Serve(args) => serve::run(config, &cli.paths, args).await,

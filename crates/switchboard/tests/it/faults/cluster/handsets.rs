@@ -16,7 +16,7 @@ pub(super) const NUMBER: &str = "1234";
 /// The path of the callbacks.
 pub(super) const PATH: &str = "/inbound";
 /// Between two texts.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(200);
 /// Before a text that was refused is delivered again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// One in this many texts has two parts.
