@@ -43,10 +43,10 @@ const RENEW_PEOPLE: &str = "
 
 const LIST_PLANS_TO_RENEW: &str = "
     SELECT version, content FROM catalogue
-    WHERE kind = 6 AND left(content, length($1::text)) <> $1::text LIMIT $2";
+    WHERE kind = 7 AND left(content, length($1::text)) <> $1::text LIMIT $2";
 /// A row that another node has changed meanwhile is skipped.
 const RENEW_PLAN: &str =
-    "UPDATE catalogue SET content = $3 WHERE kind = 6 AND version = $1 AND content = $2";
+    "UPDATE catalogue SET content = $3 WHERE kind = 7 AND version = $1 AND content = $2";
 
 /// Maximum number of attempts: many nodes may start at once.
 const MAX_ATTEMPTS: u32 = 100;

@@ -23,8 +23,8 @@ const LIST_PEOPLE_TO_RENEW: &str = "
 const RENEW_PERSON: &str = "UPDATE person SET totp_secret = ?2, totp_offered = ?3 WHERE id = ?1";
 
 const LIST_PLANS_TO_RENEW: &str = "
-    SELECT version, content FROM catalogue WHERE kind = 6 AND substr(content, 1, length(?1)) <> ?1 LIMIT ?2";
-const RENEW_PLAN: &str = "UPDATE catalogue SET content = ?2 WHERE kind = 6 AND version = ?1";
+    SELECT version, content FROM catalogue WHERE kind = 7 AND substr(content, 1, length(?1)) <> ?1 LIMIT ?2";
+const RENEW_PLAN: &str = "UPDATE catalogue SET content = ?2 WHERE kind = 7 AND version = ?1";
 
 /// Finds or sets the file's key, and encrypts every value that is not encrypted with it. Returns the number of rows.
 pub(super) fn prepare(
