@@ -52,7 +52,7 @@ pub use request::{RequestDescription, RequestRules};
 pub use response::{ResponseRules, Statuses};
 pub use rule::{CodeTable, RuleError};
 pub use settings::{HttpSettings, PROOF_PURPOSE};
-pub use signature::{SignatureRules, SignatureScheme};
+pub use signature::{HmacEncoding, HmacHash, SignatureRules, SignatureScheme};
 pub use template::{Secrets, Template, TemplateError};
 
 use client::{NoAnswer, ProviderClient};

@@ -73,6 +73,10 @@ pub struct ResponseRules {
     pub later: Statuses,
     /// The provider's ID of the message.
     pub id: Option<Pointer>,
+    /// The state of the message in an answer that takes the request.
+    pub state: Option<Pointer>,
+    /// States, in any case, of a message that is refused.
+    pub refused: Vec<String>,
     /// The provider's code of a refusal.
     pub error: Option<Pointer>,
     pub errors: CodeTable,
@@ -107,8 +111,16 @@ impl ResponseRules {
     pub(super) fn judge(&self, answer: &Answer) -> Verdict {
         let status = answer.status;
         let text = |pointer: Option<&Pointer>| answer.fields.as_ref()?.text(pointer?);
+        let is_refused = |state: String| {
+            let mut refused = self.refused.iter();
+            refused.any(|it| it.eq_ignore_ascii_case(&state))
+        };
         if self.taken.has(status) {
-            return Verdict::Taken(text(self.id.as_ref()));
+            return if text(self.state.as_ref()).is_some_and(is_refused) {
+                self.refuse(text(self.error.as_ref()))
+            } else {
+                Verdict::Taken(text(self.id.as_ref()))
+            };
         }
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if is_denied && !self.later.has_exactly(status) {
@@ -124,7 +136,10 @@ impl ResponseRules {
                 Verdict::Throttled
             };
         }
-        let theirs = text(self.error.as_ref());
+        self.refuse(text(self.error.as_ref()))
+    }
+
+    fn refuse(&self, theirs: Option<String>) -> Verdict {
         Verdict::Refused {
             code: self.errors.code(theirs.as_deref()),
             theirs: theirs.map(|theirs| shown(&theirs)),
@@ -155,6 +170,8 @@ mod tests {
             taken: statuses(&["2xx", "409"]),
             later: statuses(&["429", "5xx"]),
             id: Pointer::parse("response.id", "/messages/0/id").ok(),
+            state: Pointer::parse("response.state", "/messages/0/state").ok(),
+            refused: vec!["rejected".to_owned()],
             error: Pointer::parse("response.error", "/code").ok(),
             errors: CodeTable::parse("response.errors", &errors).expect("codes"),
         }
@@ -180,6 +197,12 @@ mod tests {
             (200, r#"{"messages":[{"id":"SM1"}]}"#, taken(Some("SM1"))),
             (202, r#"{"messages":[{"id":17}]}"#, taken(Some("17"))),
             (200, r#"{"messages":[]}"#, taken(None)),
+            (200, r#"{"messages":[{"state":"queued"}]}"#, taken(None)),
+            (
+                200,
+                r#"{"messages":[{"id":"1","state":"REJECTED"}],"code":30}"#,
+                refused(31, Some("30")),
+            ),
             (200, "<html>", taken(None)),
             (204, "", taken(None)),
             (409, "", taken(None)),

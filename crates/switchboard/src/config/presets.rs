@@ -12,14 +12,38 @@ pub(crate) struct Preset {
 }
 
 /// All presets, by name.
-pub(crate) const PRESETS: [Preset; 2] = [
+pub(crate) const PRESETS: [Preset; 8] = [
     Preset {
         name: "android-sms-gateway",
         text: include_str!("../../presets/android-sms-gateway.toml"),
     },
     Preset {
+        name: "infobip",
+        text: include_str!("../../presets/infobip.toml"),
+    },
+    Preset {
+        name: "infobip-lookup",
+        text: include_str!("../../presets/infobip-lookup.toml"),
+    },
+    Preset {
+        name: "infobip-viber",
+        text: include_str!("../../presets/infobip-viber.toml"),
+    },
+    Preset {
+        name: "neutrino",
+        text: include_str!("../../presets/neutrino.toml"),
+    },
+    Preset {
+        name: "telnyx",
+        text: include_str!("../../presets/telnyx.toml"),
+    },
+    Preset {
         name: "twilio",
         text: include_str!("../../presets/twilio.toml"),
+    },
+    Preset {
+        name: "vonage",
+        text: include_str!("../../presets/vonage.toml"),
     },
 ];
 

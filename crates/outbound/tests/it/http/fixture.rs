@@ -229,6 +229,8 @@ pub(super) fn settings(url: &str) -> HttpSettings {
             taken: statuses(&["2xx"]),
             later: statuses(&["429", "5xx"]),
             id: Some(pointer("/id")),
+            state: None,
+            refused: Vec::new(),
             error: Some(pointer("/code")),
             errors: codes(&[("17", 53)]),
         },

@@ -14,7 +14,7 @@ use outbound::dial::{TlsConfig, public_roots, public_roots_and};
 use outbound::http::{
     CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
     ReportRules, RequestDescription, RequestRules, ResponseRules, RuleError, Secrets,
-    SignatureRules, SignatureScheme, Statuses, Template,
+    SignatureRules, Statuses, Template,
 };
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -22,7 +22,6 @@ use url::Url;
 use super::super::secret::Secret;
 use super::http_tables::{
     HttpInbound, HttpLookup, HttpReport, HttpRequest, HttpResponse, HttpSignature,
-    HttpSignatureScheme,
 };
 use super::{check_rate, check_window};
 
@@ -228,10 +227,16 @@ impl HttpCarrier {
 
     fn response_rules(&self) -> Result<ResponseRules, RuleError> {
         let response = &self.response;
+        if response.state.is_none() && !response.refused.is_empty() {
+            let problem = "needs response.state, which says where the state is";
+            return Err(RuleError::new("response.refused", problem));
+        }
         Ok(ResponseRules {
             taken: Statuses::parse("response.taken", &response.taken)?,
             later: Statuses::parse("response.later", &response.later)?,
             id: pointer("response.id", response.id.as_ref())?,
+            state: pointer("response.state", response.state.as_ref())?,
+            refused: response.refused.clone(),
             error: pointer("response.error", response.error.as_ref())?,
             errors: CodeTable::parse("response.errors", &response.errors)?,
         })
@@ -298,15 +303,17 @@ impl HttpCarrier {
         };
         let key = Template::parse(&signature.key, secrets).context("signature.key")?;
         let key = key.fixed_text().filter(|key| !key.is_empty());
-        Ok(Some(SignatureRules {
-            scheme: match signature.scheme {
-                HttpSignatureScheme::Twilio => SignatureScheme::Twilio,
-                HttpSignatureScheme::SmsGate => SignatureScheme::SmsGate,
-            },
+        let rules = SignatureRules {
+            scheme: signature.signature_scheme()?,
             key: key.ok_or_else(|| {
                 anyhow!("signature.key must be a secret, such as {{{{ secret.key }}}}")
             })?,
-        }))
+        };
+        ensure!(
+            rules.has_valid_key(),
+            "signature.key is not a public key of the provider: 32 bytes in Base64"
+        );
+        Ok(Some(rules))
     }
 
     fn http_proxy(&self) -> anyhow::Result<Option<HttpProxy>> {

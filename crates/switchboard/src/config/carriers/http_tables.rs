@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::ensure;
+use outbound::http::{HmacEncoding, HmacHash, SignatureScheme};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +34,8 @@ pub(super) struct HttpResponse {
     pub(super) taken: Vec<String>,
     pub(super) later: Vec<String>,
     pub(super) id: Option<String>,
+    pub(super) state: Option<String>,
+    pub(super) refused: Vec<String>,
     pub(super) error: Option<String>,
     pub(super) errors: BTreeMap<String, u16>,
 }
@@ -42,6 +46,8 @@ impl Default for HttpResponse {
             taken: vec!["2xx".to_owned()],
             later: vec!["429".to_owned(), "5xx".to_owned()],
             id: None,
+            state: None,
+            refused: Vec::new(),
             error: None,
             errors: BTreeMap::new(),
         }
@@ -102,6 +108,9 @@ pub(super) struct HttpLookup {
 pub(super) struct HttpSignature {
     pub(super) scheme: HttpSignatureScheme,
     pub(super) key: String,
+    pub(super) header: Option<String>,
+    pub(super) hash: Option<HttpHmacHash>,
+    pub(super) encoding: Option<HttpHmacEncoding>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +118,62 @@ pub(super) struct HttpSignature {
 pub(super) enum HttpSignatureScheme {
     Twilio,
     SmsGate,
+    Telnyx,
+    Vonage,
+    Basic,
+    Hmac,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum HttpHmacHash {
+    Sha1,
+    Sha256,
+    Sha512,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum HttpHmacEncoding {
+    Hex,
+    Base64,
+}
+
+impl HttpSignature {
+    /// What is signed, and how.
+    pub(super) fn signature_scheme(&self) -> anyhow::Result<SignatureScheme> {
+        let scheme = match self.scheme {
+            HttpSignatureScheme::Twilio => SignatureScheme::Twilio,
+            HttpSignatureScheme::SmsGate => SignatureScheme::SmsGate,
+            HttpSignatureScheme::Telnyx => SignatureScheme::Telnyx,
+            HttpSignatureScheme::Vonage => SignatureScheme::Vonage,
+            HttpSignatureScheme::Basic => SignatureScheme::Basic,
+            HttpSignatureScheme::Hmac => {
+                let header = self.header.as_deref().unwrap_or_default();
+                ensure!(
+                    !header.is_empty(),
+                    "signature.header is missing; give the name of the header that has the signature"
+                );
+                return Ok(SignatureScheme::Hmac {
+                    header: header.to_ascii_lowercase(),
+                    hash: match self.hash {
+                        Some(HttpHmacHash::Sha1) => HmacHash::Sha1,
+                        Some(HttpHmacHash::Sha512) => HmacHash::Sha512,
+                        Some(HttpHmacHash::Sha256) | None => HmacHash::Sha256,
+                    },
+                    encoding: match self.encoding {
+                        Some(HttpHmacEncoding::Base64) => HmacEncoding::Base64,
+                        Some(HttpHmacEncoding::Hex) | None => HmacEncoding::Hex,
+                    },
+                });
+            }
+        };
+        ensure!(
+            self.header.is_none() && self.hash.is_none() && self.encoding.is_none(),
+            "signature.header, hash and encoding are only for the scheme hmac"
+        );
+        Ok(scheme)
+    }
 }
 
 fn default_method() -> String {

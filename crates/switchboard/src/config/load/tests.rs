@@ -101,6 +101,13 @@ const OPTIONAL_KEYS: &str = "
     [carrier.request]
     headers = { Accept = 'text/plain' }
     query = { a = 1 }
+    [carrier.response]
+    state = '/a'
+    [carrier.signature]
+    scheme = 'hmac'
+    header = 'X-Signature'
+    hash = 'sha512'
+    encoding = 'base64'
     [carrier.lookup]
     present = '/a'
     ported = '/a'

@@ -3,6 +3,7 @@
 mod bad_providers;
 mod commands;
 mod lookups;
+mod more_presets;
 mod presets;
 mod stored;
 

@@ -59,9 +59,42 @@ account_sid = \"AC1\"
         "switchboard.toml:19: carrier.1.inbound.speed: unknown field `speed`",
         "switchboard.toml:22: carrier 'beta': signature.key must be a secret",
         "switchboard.toml:30: carrier 'gamma': request.json.to.2.number: '{{ too }}' is no variable",
-        "switchboard.toml:35: preset: there is no preset 'twilo'; there are android-sms-gateway, twilio",
+        "switchboard.toml:35: preset: there is no preset 'twilo'; there are android-sms-gateway, infobip,",
         "'{{ secret.auth_token }}' is not set; add auth_token to secret",
     ] {
+        assert!(problems.contains(expected), "{expected}\n{problems}");
+    }
+}
+
+#[test]
+fn mistakes_in_signatures_and_states_are_found() {
+    for (tables, expected) in [
+        (
+            "[carrier.response]\nrefused = ['REJECTED']",
+            "response.refused: needs response.state",
+        ),
+        (
+            "[carrier.signature]\nscheme = 'hmac'\nkey = '{{ secret.key }}'",
+            "signature.header is missing",
+        ),
+        (
+            "[carrier.signature]\nscheme = 'twilio'\nkey = '{{ secret.key }}'\nhash = 'sha1'",
+            "signature.header, hash and encoding are only for the scheme hmac",
+        ),
+        (
+            "[carrier.signature]\nscheme = 'telnyx'\nkey = '{{ secret.key }}'",
+            "signature.key is not a public key of the provider: 32 bytes in Base64",
+        ),
+        (
+            "[carrier.signature]\nscheme = 'jwt'\nkey = '{{ secret.key }}'",
+            "unknown variant `jwt`",
+        ),
+    ] {
+        let file = format!(
+            "[[carrier]]\nkind = 'http'\nname = 'beta'\n[carrier.request]\nurl = 'https://x'\n\
+             query = {{ to = '{{{{ to }}}}' }}\n[carrier.secret]\nkey = 'hunter2'\n{tables}\n"
+        );
+        let problems = parse_config(&file, &[]).expect_err(tables).to_string();
         assert!(problems.contains(expected), "{expected}\n{problems}");
     }
 }
