@@ -27,11 +27,11 @@ const PLAIN: &str = "
     SELECT (SELECT count(*) FROM account WHERE substr(callback_secret, 1, 10) <> 'encrypted:')
         + (SELECT count(*) FROM account WHERE substr(former_secret, 1, 10) <> 'encrypted:')
         + (SELECT count(*) FROM person WHERE length(totp_secret) < 60 OR length(totp_offered) < 60)
-        + (SELECT count(*) FROM catalogue WHERE kind = 6 AND substr(content, 1, 10) <> 'encrypted:')";
+        + (SELECT count(*) FROM catalogue WHERE kind = 7 AND substr(content, 1, 10) <> 'encrypted:')";
 const ENCRYPTED: &str = "
     SELECT (SELECT count(*) FROM account WHERE callback_secret IS NOT NULL)
         + (SELECT count(*) FROM person WHERE totp_offered IS NOT NULL)
-        + (SELECT count(*) FROM catalogue WHERE kind = 6)";
+        + (SELECT count(*) FROM catalogue WHERE kind = 7)";
 
 fn key(byte: u8) -> ServiceKey {
     ServiceKey::new([byte; 32])
