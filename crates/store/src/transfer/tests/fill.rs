@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use domain::encryption::SALT_BYTES;
+use domain::ports::CatalogueKind;
 
 use super::super::endpoint::Endpoint;
 use super::super::tables::{NEVER_EMPTY, TABLES};
 use super::super::value::{Column, Kind};
 use super::keys;
-use crate::rows::encrypted::{secret_context, totp_context};
+use crate::rows::encrypted::{plan_context, secret_context, totp_context};
 
 /// Enough rows to cover all cases below.
 const ROWS: i64 = 40;
@@ -103,6 +104,11 @@ fn encrypted(table: &str, column: &str, row: i64) -> Option<String> {
         ("person", "totp_secret" | "totp_offered") => {
             let value = keys().encrypt(&totp_context(row), &[7; 20], [7; SALT_BYTES]);
             Some(format!("X'{}'", hex(&value)))
+        }
+        ("catalogue", "content") if row == i64::from(CatalogueKind::Plan.numbers().0) => {
+            let context = plan_context(u32::try_from(row).expect("small"));
+            let text = keys().encrypt_text(&context, column, [7; SALT_BYTES]);
+            Some(format!("'{text}'"))
         }
         _ => None,
     }

@@ -122,7 +122,7 @@ const OPTIONAL_KEYS: &str = "
     channels = ['hlr']
     [carrier.request]
     url = 'https://x'
-    json = { to = '{{ to }}' }
+    json = { to = '{{ to }}', callback = '{{ report_url }}' }
     [carrier.lookup]
     present = '/a'
     network = '/a'

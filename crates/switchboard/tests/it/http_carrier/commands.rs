@@ -84,7 +84,17 @@ fn presets_are_listed_and_shown() {
         .iter()
         .map(|preset| preset["name"].as_str().expect("a name"))
         .collect();
-    assert_eq!(names, ["android-sms-gateway", "twilio"]);
+    let expected = [
+        "android-sms-gateway",
+        "infobip",
+        "infobip-lookup",
+        "infobip-viber",
+        "neutrino",
+        "telnyx",
+        "twilio",
+        "vonage",
+    ];
+    assert_eq!(names, expected);
     let shown = service.server.cli(&["carrier", "preset", "show", "twilio"]);
     assert!(
         texts(&shown)
@@ -95,6 +105,6 @@ fn presets_are_listed_and_shown() {
     assert!(
         texts(&unknown)
             .1
-            .contains("there is no preset 'x'; there are android-sms-gateway, twilio")
+            .contains("there is no preset 'x'; there are android-sms-gateway, infobip, ")
     );
 }
