@@ -7,8 +7,8 @@ use domain::ports::{CatalogueKind, Store};
 use domain::{AccountId, KeyRing, PersonId, ServiceKey};
 use store::{OpenError, Options};
 
-use super::days::undo_encryption;
 use super::fixture::Database;
+use super::older_schema::undo_encryption;
 use super::people::member;
 use super::sample::{at, create_account};
 

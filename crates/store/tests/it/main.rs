@@ -149,6 +149,7 @@ mod money;
 mod monitoring;
 mod nodes;
 mod oauth;
+mod older_schema;
 mod opening;
 mod operations;
 mod opt_outs;

@@ -34,7 +34,7 @@ original_network = "/originalNetwork"
     )
 }
 
-fn look_up(service: &Service, number: &str) -> Value {
+pub(super) fn look_up(service: &Service, number: &str) -> Value {
     let body = json!({ "msisdn": number }).to_string();
     let response = service.call_as(
         &service.token,
@@ -159,13 +159,20 @@ carriers = [\"home\"]
     // It is another one, so the next message goes by that.
     assert_eq!(cost(&service, PORTED), (json!("24705"), json!("0.20")));
     send(&service, &receiver, &json!({ "to": PORTED }));
-    wait_for_request(&home, 1);
+    let own = callback(&wait_for_request(&home, 1));
+    let report = json!({ "status": "delivered" });
+    assert_eq!(post(&service, path(&service, &own), &report).status, 200);
+    assert!(receiver.wait_for(2, TEST_TIMEOUT));
 
     // It is stored until it is erased.
     let exported = service.server.cli_json(&["subject", "export", PORTED]);
     assert_eq!(exported["ported"]["network"], "24705", "{exported}");
-    run(&service, &["subject", "erase", PORTED, "--yes"]);
+    // The last callback is noted as answered after the receiver has it.
     wait_for("the erasure", || {
+        let erased = service.server.cli(&["subject", "erase", PORTED, "--yes"]);
+        erased.status.success().then_some(())
+    });
+    wait_for("the price by its digits", || {
         (cost(&service, PORTED) == by_digits).then_some(())
     });
 }

@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
 use testkit::{Backend, TEST_TIMEOUT};
 
+use super::lookups::look_up;
 use super::{
     SECRET, add_number, check_nothing_secret_is_logged, inbound_path, path, provider, send, start,
     wait_for_request,
 };
 use crate::chain::wait_for_reported_states;
-use crate::rest::service::{Service, wait_for};
+use crate::rest::service::Service;
 use crate::smpp::octets::hex;
 
 /// A provider that sends SMS.
@@ -283,29 +284,14 @@ fn providers_look_numbers_up() {
                  [carrier.secret]\n{secrets}api_key = \"{SECRET}\"\n"
             ),
         );
-        let body = json!({ "msisdn": ["+37120000001", "+37120000002"] }).to_string();
-        let response = service.call_as(
-            &service.token,
-            "POST",
-            "/hlr?callback=none",
-            body.as_bytes(),
-        );
-        assert_eq!(response.status, 200, "{}", response.text());
-        let result = |index: usize| {
-            let id = response.json()[index].as_u64().expect("a number");
-            wait_for("the result", || {
-                let status = service.get(&format!("/hlr/{id}")).json();
-                (status["state"] == "done").then(|| status["result"].clone())
-            })
-        };
-        let found = result(0);
+        let found = look_up(&service, "+37120000001");
         let got = ["error", "mcc", "mnc"].map(|field| found[field].clone());
         assert_eq!(
             got,
             [json!(0), json!("247"), json!("02")],
             "{name}: {found}"
         );
-        assert_eq!(result(1)["error"], absent, "{name}");
+        assert_eq!(look_up(&service, "+37120000002")["error"], absent, "{name}");
         check_nothing_secret_is_logged(&service);
     }
     let request = wait_for_request(&infobip, 2);
