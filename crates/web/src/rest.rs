@@ -2,6 +2,7 @@
 
 mod answer_cache;
 mod body;
+mod callbacks;
 mod caller;
 mod correction;
 mod cost;
@@ -14,6 +15,7 @@ mod opt_outs;
 mod rates;
 mod reference;
 mod sender;
+mod shapes;
 mod sms;
 mod token;
 mod viber;
@@ -22,7 +24,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::get;
 use engine::Engine;
 use http::HeaderName;
 use ipnet::IpNet;
@@ -76,9 +77,7 @@ impl Rest {
     /// The routes.
     pub fn router(self: &Arc<Self>) -> Router {
         let (router, _) = operations().split_for_parts();
-        // Some callers of the contract send GET with a body. It works, but the document does not offer it.
         router
-            .route("/numberCorrection", get(correction::correct))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
@@ -89,6 +88,7 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
     OpenApiRouter::with_openapi(document::frame())
         .routes(routes!(sms::send, sms::list))
         .routes(routes!(cost::estimate))
+        .routes(routes!(cost::check))
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::find))
         .routes(routes!(sms::status))
@@ -103,7 +103,7 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(reference::networks))
         .routes(routes!(reference::prefixes))
         .routes(routes!(rates::rates))
-        .routes(routes!(correction::correct))
+        .routes(routes!(correction::correct, correction::correct_by_get))
         .routes(routes!(viber::send))
         .routes(routes!(hlr::look_up))
         .routes(routes!(hlr::status))

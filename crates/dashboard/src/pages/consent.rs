@@ -15,6 +15,7 @@ use domain::{Permission, Role};
 use engine::Actor;
 use engine::identity::grants::{Consent, Pending};
 use http::StatusCode;
+use http::header::{CACHE_CONTROL, REFERRER_POLICY};
 use url::Url;
 
 use crate::Dashboard;
@@ -22,7 +23,7 @@ use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, notice_with, policy_with_forms_to, show_under};
-use crate::kit::permissions::Offer;
+use crate::kit::permissions::{Offer, costs};
 use crate::kit::return_path::ReturnPath;
 use target::Target;
 
@@ -59,11 +60,10 @@ pub(super) async fn ask(
 ) -> Result<Response, Failure> {
     let request = dashboard.consent_request(&browser, &id).await?;
     let pending = &request.pending;
-    let ticked = if pending.scopes_named {
-        pending.scopes.clone()
-    } else {
-        Vec::new()
-    };
+    // Permission to spend is always the person's own choice.
+    let is_ticked = |scope: &Permission| pending.scopes_named && !costs(*scope);
+    let scopes = pending.scopes.iter().copied();
+    let ticked: Vec<Permission> = scopes.filter(is_ticked).collect();
     Ok(request.page(&dashboard, &ticked, None))
 }
 
@@ -102,10 +102,19 @@ pub(super) async fn decide(
         _ => return Err(Failure::Form),
     };
     match redirect {
-        Some(address) => Ok(Redirect::to(address.as_str()).into_response()),
+        Some(address) => Ok(redirect_once(&address)),
         // Decided in another window in the meantime.
         None => Err(request.over()),
     }
+}
+
+/// The address has the code in it, so it must not stay in a cache or in a `Referer`.
+fn redirect_once(address: &Url) -> Response {
+    let headers = [
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, Redirect::to(address.as_str())).into_response()
 }
 
 /// The token of the form is valid for this request only.

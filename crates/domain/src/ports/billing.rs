@@ -7,6 +7,7 @@ use super::StoreError;
 use crate::billing::{AccountFunds, LedgerEntry, SpendingRules};
 use crate::ids::AccountId;
 use crate::money::Money;
+use crate::number::msisdn::Msisdn;
 
 /// An account whose ledger does not match its balance. There must never be one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,15 @@ pub trait BillingStore: Send + Sync + 'static {
 
     /// The balance of an account, its limits, and what it has spent.
     async fn find_funds(&self, account: AccountId) -> Result<Option<AccountFunds>, StoreError>;
+
+    /// The first of these recipients that would get more than `limit` messages of the account within an hour.
+    async fn find_flooded(
+        &self,
+        account: AccountId,
+        recipients: &[Msisdn],
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Option<Msisdn>, StoreError>;
 
     /// The entries of an account before the entry `before`, the newest first.
     async fn list_ledger(

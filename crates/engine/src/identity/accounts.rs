@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use domain::access::NotAnAccountName;
-use domain::billing::{LedgerEntry, SpendingRules, day_of};
+use domain::billing::{LedgerEntry, NotPaid, SpendingRules, day_of};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
     AccountRecord, AccountStore, Cursor, Imbalance, NewAccount, NewToken, Page, StoreError,
     TokenRecord,
 };
 use domain::{
-    Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
-    TokenSecret,
+    Access, AccountId, AccountName, AllowList, Clock, Money, Msisdn, Permissions, Timestamp,
+    TokenId, TokenSecret,
 };
 use jiff::SignedDuration;
 
@@ -138,6 +138,23 @@ impl Accounts {
         let funds = self.store.find_funds(id).await?;
         let today = day_of(self.clock.now());
         Ok(funds.and_then(|funds| funds.left_on(today)))
+    }
+
+    /// Whether the account could pay for messages to these recipients now.
+    pub async fn check_payment(
+        &self,
+        id: AccountId,
+        recipients: &[Msisdn],
+        cost: Money,
+    ) -> Result<Result<(), NotPaid>, StoreError> {
+        let now = self.clock.now();
+        let mut funds = self.store.find_funds(id).await?.unwrap_or_default();
+        if let Some(limit) = funds.per_recipient_hour
+            && let Some(to) = self.store.find_flooded(id, recipients, limit, now).await?
+        {
+            return Ok(Err(NotPaid::RecipientHour { to, limit }));
+        }
+        Ok(funds.charge(cost, day_of(now)))
     }
 
     /// The access of a person who acts for an account in the dashboard: all permissions, within the account's rules.

@@ -1,6 +1,7 @@
 //! Accepting messages: from a caller's request to a committed row.
 
 mod approvals;
+mod cost;
 mod health;
 mod intake;
 mod lookup;
@@ -15,11 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::billing::NotPaid;
-use domain::message::text::Shape;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp, TraceContext,
+    Access, AccountId, Clock, Code, Country, Msisdn, Originator, Timestamp, TraceContext,
 };
 use jiff::SignedDuration;
 
@@ -32,11 +32,12 @@ use crate::sending::routing::Routing;
 use crate::{Guards, Settings};
 
 pub use approvals::Approvals;
+pub use cost::{Cost, Preview};
 pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
 pub use sms::{SmsInput, To};
-pub(crate) use stages::{Checked, Destination, RoutedRequest};
+pub(crate) use stages::{Checked, RoutedRequest};
 pub use viber::{ActionInput, ViberInput};
 
 /// How long an idempotency key is stored with its answer.
@@ -215,7 +216,9 @@ impl Submit {
         let interactive = routed.checked.interactive.as_ref();
         if let Some(image) = interactive.and_then(|interactive| interactive.image.as_ref()) {
             let checked = self.images.check(access.account, image).await;
-            checked.map_err(|unusable| Invalid::new(Field::ImageUrl, unusable))?;
+            checked.map_err(|unusable| {
+                Invalid::new(Field::ImageUrl, unusable).with_code(Code::BAD_IMAGE)
+            })?;
         }
         self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
             .await
@@ -250,14 +253,19 @@ impl Submit {
         [recipient_field, url_field]: [Field; 2],
         repeatable: Option<IdempotentRequest>,
     ) -> Result<AcceptedMessages, SubmitError> {
-        let checked = &routed.checked;
-        if let Some(url) = &checked.dlr_url {
-            let checked = self.guard.check(checked.account, url).await;
-            checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
-        }
+        self.check_callback(&routed.checked, url_field).await?;
         routed.check_routes(recipient_field)?;
-        let claim = repeatable.map(|request| claim(request, checked.accepted_at));
+        let claim = repeatable.map(|request| claim(request, routed.checked.accepted_at));
         self.intake.store(routed, claim).await
+    }
+
+    /// Checks that the service may call the callback URL.
+    async fn check_callback(&self, checked: &Checked, field: Field) -> Result<(), Invalid> {
+        let Some(url) = &checked.dlr_url else {
+            return Ok(());
+        };
+        let allowed = self.guard.check(checked.account, url).await;
+        allowed.map_err(|forbidden| Invalid::new(field, forbidden))
     }
 
     /// Sends a message of the service itself: with high priority, free of charge, and with a short validity. Once this
@@ -282,26 +290,6 @@ impl Submit {
         check_country(access, *to, location.country)
     }
 
-    /// What a request would cost, for each recipient. Nothing is stored.
-    pub async fn cost(
-        &self,
-        access: &Access,
-        order: SmsInput<'_>,
-    ) -> Result<Vec<Cost>, SubmitError> {
-        let from = self.approvals.originator(access, &order.from).await?;
-        let checked = order.check(access.account, from, self.clock.now())?;
-        let routed = self.route(checked)?;
-        let cost = |destination: &Destination| Cost {
-            to: destination.to,
-            shape: routed.checked.shape,
-            country: destination.location.country,
-            network: destination.location.network,
-            per_part: destination.per_part,
-            total: destination.price,
-        };
-        Ok(routed.destinations.iter().map(cost).collect())
-    }
-
     /// Whether messages can be stored, judging by the last writes.
     pub fn is_accepting(&self) -> bool {
         self.intake.is_accepting()
@@ -318,19 +306,6 @@ impl Submit {
         self.pruning.abort();
         self.intake.stop().await;
     }
-}
-
-/// What a message to one recipient costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
-    pub to: Msisdn,
-    /// How the text is encoded and split.
-    pub shape: Shape,
-    pub country: Option<Country>,
-    /// As far as the number's prefix tells.
-    pub network: Option<Network>,
-    pub per_part: Money,
-    pub total: Money,
 }
 
 pub(crate) fn check_active(access: &Access) -> Result<(), SubmitError> {

@@ -1,11 +1,13 @@
 //! The port for balances, the ledger and spending rules.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
 use domain::billing::{AccountFunds, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
 use domain::ids::AccountId;
 use domain::ports::{BillingStore, Imbalance, StoreError};
-use domain::{Money, Timestamp};
+use domain::{Money, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::{Error, Row};
 
@@ -252,6 +254,28 @@ impl BillingStore for PostgresStore {
         let read = |row: &Row| AccountFundsColumns::read(row, 0)?.funds();
         self.find("find an account's funds", FIND_FUNDS, values, read)
             .await
+    }
+
+    async fn find_flooded(
+        &self,
+        account: AccountId,
+        recipients: &[Msisdn],
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Option<Msisdn>, StoreError> {
+        let accounts = vec![account.as_i64(); recipients.len()];
+        let numbers: Vec<i64> = recipients.iter().map(Msisdn::as_i64).collect();
+        let since_us = micros(now) - RECIPIENT_WINDOW_US;
+        let values: super::Values<'_> = &[&accounts, &numbers, &since_us];
+        let operation = "count the messages of recipients";
+        let counts = self.list(operation, charging::COUNT_SENT, values, |row: &Row| {
+            let count = u64::try_from(column::<i64>(row, 2)?).map_err(|_| Corrupt("count"))?;
+            Ok((column::<i64>(row, 1)?, count))
+        });
+        let sent: HashMap<i64, u64> = counts.await?.into_iter().collect();
+        Ok(charging::find_flooded(recipients, limit, |number| {
+            sent.get(&number).copied().unwrap_or_default()
+        }))
     }
 
     async fn list_ledger(

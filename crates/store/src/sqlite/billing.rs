@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::billing::{AccountFunds, EntryKind, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
 use domain::ids::AccountId;
 use domain::ports::{BillingStore, Imbalance, StoreError};
-use domain::{Money, Timestamp};
+use domain::{Money, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -123,6 +123,20 @@ impl BillingStore for SqliteStore {
     async fn find_funds(&self, account: AccountId) -> Result<Option<AccountFunds>, StoreError> {
         self.read("find an account's funds", move |db| {
             charging::find_funds(db, account.as_i64())
+        })
+        .await
+    }
+
+    async fn find_flooded(
+        &self,
+        account: AccountId,
+        recipients: &[Msisdn],
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Option<Msisdn>, StoreError> {
+        let recipients = recipients.to_vec();
+        self.read("count the messages of recipients", move |db| {
+            charging::find_flooded(db, account.as_i64(), &recipients, limit, now)
         })
         .await
     }

@@ -95,6 +95,7 @@ impl AccountLimits {
 #[utoipa::path(
     get,
     path = "/token",
+    operation_id = "readToken",
     tag = "Token",
     params(
         ("limits" = Option<String>, Query, description = "If present, the answer has `limits`; its value does not matter."),

@@ -138,7 +138,7 @@ impl RoutedRequest {
                 let reason = format!(
                     "{to} cannot be reached: no carrier of this service goes there by {channel}"
                 );
-                Err(Invalid::new(field, reason))
+                Err(Invalid::new(field, reason).with_code(Code::NO_ROUTE))
             }
             _ => Ok(()),
         }

@@ -45,7 +45,7 @@ fn only_ticked_scopes_are_granted(backend: Backend) {
         "<bdi>Helpful Agent</bdi>",
         "<strong>client.example</strong>",
         "<strong>second</strong>, balance 50.00 EUR",
-        "value=\"sms:send\" checked",
+        "value=\"sms:send\">",
         "value=\"sms:rates\" checked",
         "value=\"numbers:read\" checked",
         "costs money",
@@ -61,6 +61,8 @@ fn only_ticked_scopes_are_granted(backend: Backend) {
     assert_eq!(answered.status, 303, "{}", answered.text());
     let to = answered.header("location").expect("a location");
     assert!(to.starts_with(&format!("{REDIRECT}?code=")), "{to}");
+    assert_eq!(answered.header("cache-control"), Some("no-store"));
+    assert_eq!(answered.header("referrer-policy"), Some("no-referrer"));
     assert_eq!(parameter(&answered, "state").as_deref(), Some("the state"));
     assert!(parameter(&answered, "iss").is_some(), "{to}");
     let code = parameter(&answered, "code").expect("a code");
@@ -299,6 +301,18 @@ fn only_the_form_of_the_same_session_and_request_is_accepted(backend: Backend) {
             assert_eq!(refused.header("location"), None, "{case}");
             assert!(is_pending(&mut bob, &request), "{case}");
         }
+    }
+    // Older browsers name only the origin.
+    let mut old = Browser::new(&service);
+    old.get("/dashboard/sign-in");
+    old.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
+    old.get(&request);
+    for origin in ["https://evil.example", "http://127.0.0.1:9"] {
+        old.set_header("Origin", origin);
+        let refused = old.submit(&[("scope", "sms:send"), APPROVE]);
+        assert_eq!(refused.status, 403, "{origin}: {}", refused.text());
+        assert!(is_pending(&mut bob, &request), "{origin}");
+        old.get(&request);
     }
     let mut signed_out = Browser::new(&service);
     let fields = [("form_token", own.as_str()), ("scope", "sms:send"), APPROVE];

@@ -30,6 +30,7 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("DELETE", "/sms/{id}", &["sms:send"], 200),
     ("GET", "/messages", &["sms:read"], 200),
     ("POST", "/sms/cost", &["sms:read", "sms:send"], 200),
+    ("POST", "/sms/check", &["sms:read", "sms:send"], 200),
     ("GET", "/optOuts", &["sms:read"], 200),
     ("POST", "/optOuts", &["sms:send"], 200),
     // It is not listed.
@@ -49,6 +50,7 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("GET", "/mccmnc/{country}", &["numbers:read"], 200),
     ("GET", "/prefixes/{country}", &["numbers:read"], 200),
     ("POST", "/numberCorrection", &["numbers:read"], 200),
+    ("GET", "/numberCorrection", &["numbers:read"], 200),
     ("POST", "/viber", &["viber:send"], 403),
     ("POST", "/hlr", &["hlr:lookup"], 200),
     ("GET", "/hlr/{id}", &["hlr:lookup"], 404),
@@ -79,7 +81,7 @@ fn every_route_decides_about_every_caller() {
                 .replace("{country}", "LV"),
         };
         let body = match (*method, *route) {
-            ("POST", "/numberCorrection") => json!([{"Number": "29100000"}]).to_string(),
+            ("POST" | "GET", "/numberCorrection") => json!([{"Number": "29100000"}]).to_string(),
             ("POST", "/hlr") => {
                 json!({"msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/hlr"})
                     .to_string()
