@@ -13,6 +13,7 @@ mod report;
 mod target;
 
 pub(crate) use history::{HistoryOptions, run_history};
+pub(crate) use message_tracker::number_after;
 pub(crate) use options::{Options, backend};
 
 use crate::accept::check_prerequisites;

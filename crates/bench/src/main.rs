@@ -14,6 +14,7 @@ mod fill;
 mod gateways;
 mod goals;
 mod growth;
+mod inbound;
 mod measure;
 mod memory;
 mod numbers;
@@ -41,6 +42,8 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
                   [--switchboard PATH]
        bench growth [--quick] [--messages N] [--turns N] [--only sqlite|postgres] [--case NAME,…] [--statements]
                     [--switchboard PATH]
+       bench inbound [--quick] [--seconds N] [--turns N] [--rows N] [--only sqlite|postgres] [--sessions N]
+                     [--window N] [--outstanding N] [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench smpp [wire [--quick] [--seconds N] [--rounds N]]
                   [gateways [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
@@ -69,6 +72,8 @@ cost       the processor time of a message, accepted and end to end over SMPP, i
            Kannel, if that is installed, and with another build, in turns
 growth     the rate and the processor time of a message, end to end over SMPP, with millions of messages or
            many accounts, routes or carriers, compared with a small installation, in turns, on both databases
+inbound    how fast texts from handsets go from the deliver_sm of a carrier to the answered callback, on both
+           databases, and the processor time of each
 compare    how fast POST /sms accepts messages in this build and in another one, in turns
 smpp       wire: how many messages a second one SMPP session sends, compared with a plain loop of writes
            and reads; gateways: from POST /sms over SMPP to the answered callback, compared with Kannel;
@@ -77,14 +82,14 @@ bare       runs the bare handler on a free port of loopback; with a file, it ans
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
                waiting; open-transaction: 3 slices of 2 seconds; dashboard and start: 20000 messages; receivers:
-               2000 reports each; cost: one turn of 5000 messages; growth: one turn of 2000, little data; only
-               to see that it works
+               2000 reports each; cost: one turn of 5000 messages; growth: one turn of 2000, little data; inbound:
+               2 seconds; only to see that it works
 --messages     dashboard and start: the number of messages in the database (default 1000000); cost, growth: the
                number of messages of a turn (default 30000)
---rows         the number of old messages (default 10000000), spread over 30 days
+--rows         the number of old messages (default: history 10000000, inbound 0), spread over 30 days
 --reports      the number of reports that wait for each dead or slow receiver (default 100000)
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
-               deliver 60; a quarter of it for the rows with waiting messages)
+               deliver 60; a quarter of it for the rows with waiting messages; inbound 15)
 --minutes      how long each of the two databases is under load (default 3)
 --slice-s      the length of a turn in seconds (default 10)
 --soak         the number of messages of the memory run; 0 for none (default 1000000)
@@ -92,13 +97,16 @@ bare       runs the bare handler on a free port of loopback; with a file, it ans
 --only         only this database
 --waiting      the numbers of scheduled messages that wait, one row each; 0 for none (default
                10000,100000,1000000)
---outstanding  the maximum number of messages that are accepted and not yet called back (default 5000)
+--outstanding  the maximum number of messages that are accepted, or delivered by the carrier, and not yet called
+               back (default 5000)
 --delay-ms     the delay of the simulated network (default 50)
 --kills        how often a node is killed (default 5)
---turns        how often each is measured (default: smpp gateways 2, of 15 seconds; cost, growth 5)
+--turns        how often each is measured (default: smpp gateways 2, of 15 seconds; cost, growth 5; inbound 1)
 --case         some of history, waiting, callbacks, accounts, routes and prices (default: all)
 --statements   also prints the statements that took most of PostgreSQL's time
---window       the maximum number of submits in flight in each gateway (default 500)
+--sessions     the number of SMPP sessions with the carrier (default 2)
+--window       the maximum number of submits in flight in each gateway (default 500); inbound: of unanswered
+               deliver_sm on each session (default 50)
 --with         the binary of the other build
 --rounds       the number of turns of each (default: compare 12, of 2 seconds; smpp 3, of 5)
 --python       a Python with the package phonenumbers (default: python3)
@@ -128,6 +136,7 @@ fn main() -> Result<()> {
         }
         Some("cost") => cost::run(&cost::Options::parse(&arguments[1..])?),
         Some("growth") => growth::run(&growth::Options::parse(&arguments[1..])?),
+        Some("inbound") => inbound::run(&inbound::Options::parse(&arguments[1..])?),
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
         Some("smpp") => match arguments.get(1).map(String::as_str) {
             Some("wire") => smpp::run(&smpp::Options::parse(&arguments[1..])?),

@@ -28,15 +28,6 @@ function offerCopies(within) {
   }
 }
 
-/** Asks before what cannot be undone. */
-function askBefore(within) {
-  for (const form of within.querySelectorAll("form[data-ask]")) {
-    form.addEventListener("submit", (event) => {
-      if (!window.confirm(form.dataset.ask)) event.preventDefault();
-    });
-  }
-}
-
 /** Reads a chosen file into the text field beside it. */
 function offerFiles(within) {
   for (const input of within.querySelectorAll("input[type=file][data-into]")) {
@@ -56,10 +47,8 @@ function hideSpare(within) {
 function enliven(within) {
   showTimes(within);
   offerCopies(within);
-  askBefore(within);
   offerFiles(within);
   hideSpare(within);
-  offerFiles(within);
 }
 
 /** What a server sent, ready to be looked at: with times in the reader's zone, so that equal means equal. */

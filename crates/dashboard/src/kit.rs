@@ -4,6 +4,7 @@ pub(crate) mod alerts;
 pub(crate) mod assets;
 pub(crate) mod browser;
 pub(crate) mod chart;
+pub(crate) mod confirm;
 pub(crate) mod downloads;
 pub(crate) mod failure;
 pub(crate) mod form;

@@ -5,6 +5,7 @@ mod audit;
 mod callbacks;
 mod connect;
 mod consent;
+mod inbox;
 mod join;
 mod lookups;
 mod messages;
@@ -71,6 +72,7 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(scheduled::routes())
         .merge(callbacks::routes())
         .merge(messages::routes())
+        .merge(inbox::routes())
         .merge(statement::routes())
         .merge(overview::routes())
         .merge(send::routes())

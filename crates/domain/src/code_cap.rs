@@ -1,4 +1,5 @@
-//! How many confirmation codes a number and an account may get: each is an SMS that is sent free of charge.
+//! How many confirmation codes a number and an account may get: sender PINs, which are free of charge, and the codes of
+//! verifications.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -18,6 +19,14 @@ pub const DAY: SignedDuration = SignedDuration::from_hours(24);
 pub struct CodeCapReached {
     /// When the next code may be sent.
     pub until: Timestamp,
+}
+
+impl CodeCapReached {
+    /// How many seconds a caller must wait, at least one.
+    pub fn retry_after_s(self, now: Timestamp) -> u32 {
+        let seconds = self.until.duration_since(now).as_secs();
+        u32::try_from(seconds).unwrap_or(0) + 1
+    }
 }
 
 /// Checks whether a number may get another code.

@@ -172,6 +172,14 @@ impl KeyRing {
         self.keys[0].id
     }
 
+    /// Keys for a purpose of their own, derived from each key: the active one's first.
+    pub fn derived_keys(&self, purpose: &str) -> Vec<[u8; KEY_BYTES]> {
+        let others = self.keys.iter().filter(|key| key.id != self.active());
+        let keys = std::iter::once(self.active_key()).chain(others);
+        keys.map(|key| derive(&[], &key.bytes, purpose.as_bytes()))
+            .collect()
+    }
+
     /// The IDs of all keys, newest first.
     pub fn ids(&self) -> impl Iterator<Item = KeyId> {
         self.keys.iter().map(|key| key.id)
@@ -407,6 +415,17 @@ mod tests {
             let got = ring.decrypt_text("context", text);
             assert_eq!(got, Err(DecryptError::NotEncrypted), "{text}");
         }
+    }
+
+    #[test]
+    fn derived_keys_differ_by_key_and_purpose_and_the_active_one_is_first() {
+        let (old, both) = (KeyRing::new(key(1), []), KeyRing::new(key(2), [key(1)]));
+        let as_before = both.with_active(old.active()).expect("it is there");
+        let [first] = old.derived_keys("a").try_into().expect("one key");
+        assert_eq!(as_before.derived_keys("a")[0], first);
+        assert_eq!(both.derived_keys("a")[1], first);
+        assert_eq!(both.derived_keys("a").len(), 2);
+        assert_ne!(old.derived_keys("b")[0], first);
     }
 
     #[test]

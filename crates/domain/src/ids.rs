@@ -89,6 +89,10 @@ id! {
     NodeId
 }
 id! {
+    /// A one-time code that was sent to a number.
+    VerificationId
+}
+id! {
     /// A pool of messages in the database that wait for the same route.
     PoolId
 }

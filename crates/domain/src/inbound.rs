@@ -2,6 +2,7 @@
 
 pub mod assembly;
 pub mod header;
+pub mod language;
 pub mod message;
 pub mod number;
 pub mod text;

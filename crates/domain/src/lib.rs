@@ -31,6 +31,7 @@ pub mod role;
 pub mod sender;
 mod sha256;
 pub mod trace;
+pub mod verify;
 
 pub use access::permission::{Permission, Permissions};
 pub use access::token::{TokenHash, TokenSecret};
@@ -41,6 +42,7 @@ pub use delivery::receiver::{Origin, ReceiverId};
 pub use encryption::{KeyId, KeyRing, ServiceKey};
 pub use ids::{
     AccountId, CallbackId, GrantId, MessageId, NodeId, PersonId, PoolId, SenderId, TokenId,
+    VerificationId,
 };
 pub use jiff::Timestamp;
 pub use message::channel::Channel;

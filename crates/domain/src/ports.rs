@@ -17,6 +17,7 @@ mod dispatch;
 mod export;
 mod history;
 mod inbound;
+mod inbound_sources;
 mod memberships;
 mod messages;
 mod monitoring;
@@ -26,10 +27,12 @@ mod opt_outs;
 mod outside;
 mod people;
 mod privacy;
+mod replies;
 mod second_factor;
 mod senders;
 mod sessions;
 mod traffic;
+mod verify;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use alerts::{AlertStore, FailingReceiver, NewNotification, Notification, NotifySetting};
@@ -43,7 +46,7 @@ pub use callbacks::{
     SigningSecrets, UnreadableCallback,
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
-pub use codes::CodeStore;
+pub use codes::{CodeStore, KeyStore};
 pub use dispatch::{
     CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
     Matched, NodeCarrierStatus, NodeInfo, PoolClaim, SetAside, Settled,
@@ -58,6 +61,7 @@ pub use inbound::{
     Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundOwner, InboundPart,
     InboundStore, NewInbound, NumberEntry, OwnedNumber, PartKey, PartSet,
 };
+pub use inbound_sources::InboundSourceStore;
 pub use memberships::{Joining, MembershipStore};
 pub use messages::{
     AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, ListRange, MessageStore, StoredAnswer,
@@ -76,20 +80,24 @@ pub use operations::{
 };
 pub use opt_outs::{ListVersions, OptOutChange, OptOutStore};
 pub use outside::{
-    CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
-    ForbiddenUrl, HandsetSink, HandsetText, Health, HomeNetwork, ImageGuard, Machine, MachineState,
-    Mail, Mailer, NotificationSender, NumberLocator, ReceiptError, ReceiptSink, ReportResult,
-    SignedPost, UnusableDocument, UnusableImage, UrlGuard,
+    CallbackSender, Carrier, CarrierPost, CarrierReports, CarrierState, ClientDocuments, DiskSpace,
+    ForbiddenUrl, ForwardedText, HandsetSink, HandsetText, Health, HomeNetwork, ImageGuard,
+    Machine, MachineState, Mail, Mailer, NotificationSender, NumberLocator, ReceiptError,
+    ReceiptSink, ReportResult, SignedPost, UnusableDocument, UnusableImage, UrlGuard,
 };
 pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
     Purpose, Redeemed,
 };
-pub use privacy::{PrivacyStore, SubjectMessage, SubjectPage};
+pub use privacy::{InboundDetail, PrivacyStore, SubjectMessage, SubjectPage};
+pub use replies::{DueReply, NewReply, ReplyStore};
 pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
-pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
+pub use senders::{
+    Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
+};
 pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
+pub use verify::{NewVerification, Started, VerifyStore};
 
 /// Why a store failed. The text says what happened, never which SQL was run.
 #[derive(Debug, thiserror::Error)]
@@ -161,9 +169,13 @@ pub trait Store:
     + CatalogueStore
     + SenderStore
     + CodeStore
+    + VerifyStore
+    + KeyStore
     + OAuthStore
     + HistoryStore
     + InboundStore
+    + ReplyStore
+    + InboundSourceStore
     + ExportStore
     + PrivacyStore
     + TrafficStore
@@ -181,9 +193,13 @@ impl<T> Store for T where
         + CatalogueStore
         + SenderStore
         + CodeStore
+        + VerifyStore
+        + KeyStore
         + OAuthStore
         + HistoryStore
         + InboundStore
+        + ReplyStore
+        + InboundSourceStore
         + ExportStore
         + PrivacyStore
         + TrafficStore

@@ -3,16 +3,17 @@
 mod compose;
 mod numbers;
 mod owner;
+mod replies;
 mod simulated;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::inbound::assembly::{PartText, assemble};
 use domain::ports::{
-    Delivered, DeliveredCopy, DeliveredResult, HandsetSink, HandsetText, IfUnclear, InboundPart,
-    PartKey, PartSet, ReceiptError, Store, StoreError,
+    Delivered, DeliveredCopy, DeliveredResult, ForwardedText, HandsetSink, HandsetText, IfUnclear,
+    InboundPart, PartKey, PartSet, ReceiptError, Store, StoreError,
 };
 use domain::{Clock, Timestamp};
 use jiff::SignedDuration;
@@ -21,11 +22,13 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::batcher::{BatchError, Batcher, Limits};
-use crate::catalogue::Catalogues;
 use crate::cluster::node::Node;
-use compose::{Composer, Text};
+use crate::sending::submit::Submit;
+use compose::Text;
 
+pub use compose::Composer;
 pub use numbers::{AddNumberError, Numbers};
+use replies::Replies;
 pub use simulated::SimulatedHandset;
 
 /// How many texts may wait to be stored. Carriers wait for their answer, so this limits memory, not traffic.
@@ -54,6 +57,7 @@ pub(crate) struct Inbound {
     batcher: Batcher<(DeliveredCopy, Delivered), DeliveredResult, StoreError>,
     whole: mpsc::Sender<PartKey>,
     tasks: [AbortHandle; 2],
+    replying: OnceLock<AbortHandle>,
 }
 
 struct Shared {
@@ -79,14 +83,14 @@ impl Inbound {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         node: Arc<Node>,
-        catalogues: Arc<Catalogues>,
+        composer: Composer,
         incomplete_after: SignedDuration,
     ) -> Arc<Self> {
         let shared = Arc::new(Shared {
-            composer: Composer::new(store.clone(), catalogues),
             store,
             clock,
             node,
+            composer,
             incomplete_after,
             sessions: Mutex::default(),
         });
@@ -118,13 +122,24 @@ impl Inbound {
             batcher,
             whole,
             tasks: [assembling.abort_handle(), confirming.abort_handle()],
+            replying: OnceLock::new(),
         })
+    }
+
+    /// From now on, sends replies to words such as STOP. Before there are carriers, none could be sent.
+    pub(crate) fn send_replies(&self, submit: &Arc<Submit>) {
+        self.replying.get_or_init(|| {
+            let (store, clock) = (self.shared.store.clone(), self.shared.clock.clone());
+            let replies = Replies::new(store, clock, submit.clone());
+            let replying = supervise::spawn("inbound-replies", move || replies.clone().run());
+            replying.abort_handle()
+        });
     }
 
     /// Returns once all accepted texts are stored.
     pub(crate) async fn stop(&self) {
         self.batcher.stop().await;
-        for task in &self.tasks {
+        for task in self.tasks.iter().chain(self.replying.get()) {
             task.abort();
         }
         if let Err(error) = self.shared.store_session_changes().await {
@@ -161,6 +176,18 @@ impl Inbound {
 
 #[async_trait]
 impl HandsetSink for Inbound {
+    async fn receive_once(
+        &self,
+        source: [u8; 16],
+        text: ForwardedText,
+    ) -> Result<(), ReceiptError> {
+        let stored = self.shared.store_once(source, text).await;
+        stored.map_err(|error| {
+            tracing::error!(%error, "a text from a handset cannot be stored; the carrier keeps it");
+            ReceiptError::Store
+        })
+    }
+
     async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError> {
         let now = self.shared.clock.now();
         let delivered = self.shared.delivered(text, now).await.map_err(|error| {
@@ -221,6 +248,27 @@ impl Shared {
         Ok(Delivered::Message(Box::new(
             self.composer.message(text).await?,
         )))
+    }
+
+    async fn store_once(&self, source: [u8; 16], text: ForwardedText) -> Result<(), StoreError> {
+        // What a text asks for is not done again when it comes again.
+        let is_new = if self.store.has_source(source).await? {
+            false
+        } else {
+            let message = self.composer.message(Text {
+                carrier: text.carrier,
+                from: text.from,
+                to: text.to,
+                whole: text.whole,
+                udh: text.udh,
+                parts: text.parts,
+                received_at: self.clock.now(),
+            });
+            self.store.store_once(source, &message.await?).await?
+        };
+        let outcome = if is_new { "stored" } else { "repeated" };
+        metrics::counter!("switchboard_inbound_parts_total", "outcome" => outcome).increment(1);
+        Ok(())
     }
 
     async fn store(

@@ -14,6 +14,8 @@ pub enum Field {
     Category,
     CategoryDescription,
     Code,
+    /// The number of digits of a code.
+    CodeLength,
     Coding,
     CorrectBy,
     /// Where delivery reports go.

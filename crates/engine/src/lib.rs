@@ -10,6 +10,7 @@
 //! | [`cluster`] | one process as a node among others: heartbeat, clock, message IDs, held rows |
 //! | [`refusals`] | messages that are not sent: opt-outs and the operators' block list |
 //! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
+//! | [`verify`] | one-time codes as a service: sending and checking them |
 //! | `monitoring` | metrics for operators |
 //! | [`subject`] | what is stored about one number: exporting and erasing it |
 //! | `maintenance` | background jobs: expiry, retention, folding the ledger |
@@ -45,6 +46,7 @@ pub mod refusals;
 pub mod senders;
 pub mod sending;
 pub mod subject;
+pub mod verify;
 // Test code that reaches into the crate, so it is compiled as a part of it.
 #[cfg(test)]
 #[path = "../tests/simulation/mod.rs"]
@@ -53,6 +55,7 @@ mod worker;
 
 use std::sync::Arc;
 
+use domain::inbound::words::Words;
 use domain::ports::{
     CallbackSender, ClientDocuments, HandsetSink, ImageGuard, Machine, Mailer, NodeInfo,
     NotificationSender, ReceiptSink, Store, StoreError, UrlGuard,
@@ -61,8 +64,9 @@ use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use identity::hasher::Hasher;
+use inbound::Composer;
 use refusals::follow::ListFollower;
-use sending::submit::Approvals;
+use sending::submit::{Approvals, CallerLimits, GrantCaps};
 use worker::Worker;
 
 pub use alerts::Alerts;
@@ -77,7 +81,7 @@ pub use identity::gate::Gate;
 pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
 pub use identity::sign_in::SignIn;
-pub use inbound::Numbers;
+pub use inbound::{Numbers, SimulatedHandset};
 pub use invalid::{Field, Invalid};
 pub use reading::export::Exports;
 pub use reading::history::History;
@@ -93,6 +97,7 @@ pub use sending::receipts::Receipts;
 pub use sending::routing::{Plan, Routing};
 pub use sending::submit::Submit;
 pub use subject::Subjects;
+pub use verify::{Conversions, Verify};
 
 /// Limits and retention periods of the use cases.
 #[derive(Debug, Clone)]
@@ -115,13 +120,15 @@ pub struct Settings {
     pub keep_texts: Option<SignedDuration>,
     /// How long a text from a handset waits for missing parts.
     pub incomplete_after: SignedDuration,
+    /// Words such as STOP.
+    pub words: Arc<Words>,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
     /// Whether accounts have metrics of their own.
     pub metrics_by_account: bool,
     /// Where notifications go.
     pub notify: Vec<NotifyTarget>,
-    /// The originator of the PINs that confirm numbers.
+    /// The originator of the PINs that confirm numbers, and of verifications that name none.
     pub pin_from: Originator,
     /// Issuer, resource and lifetimes of OAuth grants.
     pub grants: GrantSettings,
@@ -147,6 +154,8 @@ pub struct Outside {
     pub machine: Arc<dyn Machine>,
     /// Sends notifications.
     pub notifications: Arc<dyn NotificationSender>,
+    /// Sends e-mail, if that is configured.
+    pub mailer: Option<Arc<dyn Mailer>>,
 }
 
 /// The use cases, built once and shared by REST, MCP and the dashboard.
@@ -171,12 +180,16 @@ pub struct Engine {
     pub operations: Operations,
     /// Registers and confirms sender IDs.
     pub senders: Senders,
+    /// One-time codes.
+    pub verify: Verify,
     /// Approves and rejects sender IDs.
     pub sender_review: SenderReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Numbers that accounts own, and their inboxes.
     pub numbers: Numbers,
+    /// Sends texts as if a handset had sent them.
+    pub simulated_handset: SimulatedHandset,
     /// Reference data and prices.
     pub catalogues: Arc<Catalogues>,
     /// Invitations, roles and password resets.
@@ -194,7 +207,7 @@ pub struct Engine {
     /// OAuth grants.
     pub grants: Grants,
     /// The opt-out lists of accounts.
-    pub opt_outs: OptOuts,
+    pub opt_outs: Arc<OptOuts>,
     /// The operators' block list.
     pub blocks: Blocks,
     /// Carriers and routing rules in force.
@@ -219,28 +232,49 @@ impl Engine {
         let routing = Routing::new(store.clone(), catalogues.clone());
         let mailer = guards.mailer.clone();
         let follower = ListFollower::start(store.clone(), routing.refusals().clone()).await?;
-        let (node, worker) =
-            join(&store, &clock, &routing, outside, mailer.clone(), &settings).await?;
+        let opt_outs = Arc::new(OptOuts::new(
+            store.clone(),
+            store.clone(),
+            clock.clone(),
+            Some(follower.clone()),
+        ));
+        let (node, worker) = join(&store, &clock, &routing, &opt_outs, outside, &settings).await?;
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let gate = Gate::start(store.clone(), clock.clone());
         let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
         let alert_urls = urls.clone();
-        let approvals = Approvals::new(store.clone(), gate.clone());
+        let callers = CallerLimits {
+            approvals: Approvals::new(store.clone(), gate.clone()),
+            grant_caps: GrantCaps::new(store.clone()),
+        };
         let submit = Arc::new(Submit::start(
             store.clone(),
             clock.clone(),
             guards,
             routing.clone(),
-            approvals,
+            callers,
             dispatch,
             &settings,
         ));
+        let composer = Composer::new(
+            store.clone(),
+            catalogues.clone(),
+            opt_outs.clone(),
+            settings.words,
+        );
         let hasher = Arc::new(Hasher::default());
         let (sender_store, pin_from) = (store.clone(), settings.pin_from);
+        let verify = Verify::new(
+            store.clone(),
+            clock.clone(),
+            submit.clone(),
+            pin_from.clone(),
+        );
         let senders = Senders::new(sender_store, clock.clone(), urls, submit.clone(), pin_from);
         Ok(Self {
             gate,
             senders,
+            verify,
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
             history: History::new(store.clone()),
@@ -259,12 +293,8 @@ impl Engine {
             alerts: Alerts::new(store.clone(), clock.clone(), alert_urls),
             mailer,
             audit: Audit::new(store.clone(), clock.clone()),
-            opt_outs: OptOuts::new(
-                store.clone(),
-                store.clone(),
-                clock.clone(),
-                Some(follower.clone()),
-            ),
+            opt_outs,
+            simulated_handset: SimulatedHandset::new(store.clone(), clock.clone(), composer),
             blocks: Blocks::new(
                 store.clone(),
                 store.clone(),
@@ -284,7 +314,11 @@ impl Engine {
     /// is not a worker needs no handles: it uses the plan only to decide what can be sent at all.
     pub async fn equip(&self, plan: Plan, handles: Vec<CarrierHandle>) -> Result<(), StoreError> {
         match &self.worker {
-            Some(worker) => worker.dispatch.equip(plan, handles).await,
+            Some(worker) => {
+                worker.dispatch.equip(plan, handles).await?;
+                worker.inbound.send_replies(&self.submit);
+                Ok(())
+            }
             None => self.routing.set(plan, Arc::default()).await,
         }
     }
@@ -366,8 +400,8 @@ async fn join(
     store: &Arc<dyn Store>,
     clock: &Arc<dyn Clock>,
     routing: &Arc<Routing>,
+    opt_outs: &Arc<OptOuts>,
     outside: Option<Outside>,
-    mailer: Option<Arc<dyn Mailer>>,
     settings: &Settings,
 ) -> Result<(Arc<Node>, Option<Worker>), StoreError> {
     let info = NodeInfo {
@@ -375,7 +409,7 @@ async fn join(
         ..settings.node_info.clone()
     };
     let node = Node::start(store.clone(), clock.clone(), info).await?;
-    let start = |outside| Worker::start(store, clock, &node, routing, outside, mailer, settings);
+    let start = |outside| Worker::start(store, clock, &node, routing, opt_outs, outside, settings);
     let worker = outside.map(start);
     Ok((node, worker))
 }

@@ -299,9 +299,16 @@ async fn prune(store: &dyn Store, clock: &dyn Clock, keep: Retention) -> Result<
         while store.prune_inbound(age, STEP).await? >= u64::from(STEP) {
             tokio::task::yield_now().await;
         }
+        let before = || clock.now() - age;
+        while store.prune_verifications(before(), STEP).await? >= u64::from(STEP) {
+            tokio::task::yield_now().await;
+        }
     }
     if let Some(age) = keep.texts {
         while store.forget_texts(age, STEP).await? {
+            tokio::task::yield_now().await;
+        }
+        while store.forget_inbound_texts(age, STEP).await? {
             tokio::task::yield_now().await;
         }
     }

@@ -158,9 +158,7 @@ impl Senders {
             Registered::TooSoon(id) => Err(RegisterError::TooSoon(id)),
             Registered::Exists(id, state) => Err(RegisterError::Exists(id, state)),
             Registered::CodeCapReached(capped) => {
-                let wait = capped.until.duration_since(self.clock.now());
-                let seconds = u32::try_from(wait.as_secs()).unwrap_or(0);
-                let retry_after_s = seconds + 1;
+                let retry_after_s = capped.retry_after_s(self.clock.now());
                 Err(RegisterError::CodeCapReached { retry_after_s })
             }
         }
@@ -204,9 +202,10 @@ impl Senders {
             from: self.pin_from.clone(),
             text,
             carries_code: true,
+            paid: false,
             lifetime: PIN_LIFETIME,
         };
-        let Err(error) = self.submit.send_notice(account, notice).await else {
+        let Err(error) = self.submit.send_notice(account, notice, None).await else {
             return Ok(());
         };
         if let Err(error) = self.store.withdraw_pin(id, hash).await {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Clock;
-use domain::ports::{Mailer, Store};
+use domain::ports::Store;
 use tokio::task::AbortHandle;
 
 use crate::alerts::deliver::Deliverer;
@@ -11,10 +11,11 @@ use crate::alerts::targets::NotifyTarget;
 use crate::alerts::watch::AlertWatch;
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
 use crate::cluster::node::Node;
-use crate::inbound::Inbound;
+use crate::inbound::{Composer, Inbound};
 use crate::maintenance::{Maintenance, Retention};
 use crate::monitoring::ended::EndedCounters;
 use crate::monitoring::gauges::Gauges;
+use crate::refusals::opt_outs::OptOuts;
 use crate::sending::dispatch::Dispatch;
 use crate::sending::receipts::Receipts;
 use crate::sending::routing::Routing;
@@ -36,8 +37,8 @@ impl Worker {
         clock: &Arc<dyn Clock>,
         node: &Arc<Node>,
         routing: &Arc<Routing>,
+        opt_outs: &Arc<OptOuts>,
         outside: Outside,
-        mailer: Option<Arc<dyn Mailer>>,
         settings: &Settings,
     ) -> Self {
         let callbacks = Callbacks::start(
@@ -61,7 +62,12 @@ impl Worker {
             store.clone(),
             clock.clone(),
             node.clone(),
-            routing.catalogues().clone(),
+            Composer::new(
+                store.clone(),
+                routing.catalogues().clone(),
+                opt_outs.clone(),
+                settings.words.clone(),
+            ),
             settings.incomplete_after,
         );
         let dispatch = Dispatch::start(
@@ -105,7 +111,7 @@ impl Worker {
             store.clone(),
             clock.clone(),
             outside.notifications,
-            mailer,
+            outside.mailer,
             targets,
         );
         let notifying = supervise::spawn("notifications", move || deliverer.clone().run());

@@ -15,9 +15,11 @@
 mod correct;
 mod plan;
 mod possible;
+mod prefix;
 pub mod reference;
 
 pub use correct::{Corrected, CorrectionError, CorrectionReason, correct, examine};
 pub use plan::NumberType;
 pub use possible::is_possible;
+pub use prefix::area;
 pub use reference::Reference;

@@ -70,6 +70,13 @@ pub(crate) fn check_length(number: &Msisdn) -> Option<Length> {
     Some(entry.lengths.classify(total - entry.code_digits))
 }
 
+/// How many digits of a number are its calling code; `None` if that does not exist.
+pub(crate) fn calling_code_digits(number: &Msisdn) -> Option<usize> {
+    let digits = number.digits().bytes();
+    let entry = WORLD.find_entry(digits.map(|digit| digit - b'0'))?;
+    Some(entry.code_digits)
+}
+
 /// The region of a country; `None` if it has no numbering plan.
 pub(crate) fn find_region(country: Country) -> Option<DiallingRegion> {
     let (entry, region) = WORLD.by_country[country.slot()]?;

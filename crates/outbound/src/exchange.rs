@@ -96,6 +96,11 @@ impl HttpClient {
         }
     }
 
+    /// Opens a connection and closes it again.
+    pub(crate) async fn try_connection(&self, uri: &Uri) -> Result<(), ExchangeError> {
+        self.open(uri, &mut None).await.map(drop)
+    }
+
     async fn open(
         &self,
         uri: &Uri,

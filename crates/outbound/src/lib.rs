@@ -1,8 +1,9 @@
 //! All outgoing connections: carriers, callbacks and guarded fetches.
 //!
-//! This crate contains the carriers (the simulator, SMPP, and an upstream with the same REST API), the delivery of
-//! callbacks, notifications and e-mail, and the guard that decides which addresses may be connected to. Rules do not belong here: `engine`
-//! decides what is sent, to whom, and what follows from the answer.
+//! This crate contains the carriers (the simulator, SMPP, an upstream with the same REST API, and providers with an
+//! HTTP API of their own), the delivery of callbacks, notifications and e-mail, and the guard that decides which
+//! addresses may be connected to. Rules do not belong here: `engine` decides what is sent, to whom, and what follows
+//! from the answer.
 //!
 //! HTTP uses hyper and the pool of hyper-util instead of a full client. The connector is our own anyway, because the
 //! address that the guard checked must be the one connected to. Redirects, cookies, content encodings and proxies from
@@ -15,18 +16,23 @@ pub mod client_document;
 pub mod dial;
 mod exchange;
 pub mod guard;
+mod health;
+pub mod http;
 pub mod image;
 pub mod mail;
 mod notification;
 mod pace;
+mod proof;
 pub mod resolve;
 pub mod signature;
 pub mod simulator;
 pub mod smpp;
 pub mod smsc;
+mod texts;
 pub mod upstream;
 pub mod url_check;
 
+pub use self::http::{HttpCarrier, HttpReports, HttpSettings};
 pub use absent_carrier::AbsentCarrier;
 pub use api_client::{ApiClient, NoAnswer};
 pub use callback::{CallbackClient, CallbackOptions};

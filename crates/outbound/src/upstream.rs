@@ -13,30 +13,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, QueuedMessage, Receipt};
-use domain::ports::{Carrier, CarrierState, Health, ReceiptError, ReceiptSink, ReportResult};
+use domain::ports::{
+    Carrier, CarrierState, HandsetSink, Health, ReceiptError, ReceiptSink, ReportResult,
+};
 use domain::{Clock, Code, MessageId, Outcome};
 use tokio::task::AbortHandle;
 
+use crate::health::HttpHealth;
 use crate::pace::Pace;
+use crate::proof::ProofKey;
+use crate::texts;
 
 mod client;
-mod health;
 mod probe;
-mod proof;
 mod report;
 mod reports;
 mod request;
 mod settings;
+mod text;
 mod verdict;
 
 pub use reports::UpstreamReports;
 pub use settings::{TOKEN_HEADER, UpstreamSettings};
 
 use client::UpstreamClient;
-use health::UpstreamHealth;
-use proof::ProofKey;
 use report::{Report, ReportContent};
 use request::RequestBuilder;
+use text::ReceivedText;
 use verdict::{Verdict, answer_text, judge};
 
 /// The prefix of our own references, used if the upstream's is unknown. No ID of an upstream starts with it.
@@ -49,24 +52,26 @@ pub struct Upstream {
     requests: RequestBuilder,
     proofs: ProofKey,
     client: Arc<UpstreamClient>,
-    health: Arc<UpstreamHealth>,
+    health: Arc<HttpHealth>,
     pace: Pace,
     sink: Arc<dyn ReceiptSink>,
+    handsets: Arc<dyn HandsetSink>,
     clock: Arc<dyn Clock>,
     is_stopped: AtomicBool,
     probing: AbortHandle,
 }
 
 impl Upstream {
-    /// Starts the carrier, which passes receipts to the sink. Must be called inside a tokio runtime.
+    /// Starts the carrier, which passes receipts and texts to the sinks. Must be called inside a tokio runtime.
     pub fn start(
         settings: UpstreamSettings,
         sink: Arc<dyn ReceiptSink>,
+        handsets: Arc<dyn HandsetSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
         let client = Arc::new(UpstreamClient::new(&settings));
-        let health = Arc::new(UpstreamHealth::new(&settings.name));
-        let proofs = ProofKey::new(&settings.token);
+        let health = Arc::new(HttpHealth::new(&settings.name, "the upstream"));
+        let proofs = ProofKey::new(settings.token.as_bytes());
         let (probe_client, probe_health) = (client.clone(), health.clone());
         let probing = supervise::spawn("upstream-probe", move || {
             probe::run(probe_client.clone(), probe_health.clone())
@@ -79,6 +84,7 @@ impl Upstream {
             pace: Pace::new(settings.max_per_second),
             settings,
             sink,
+            handsets,
             clock,
             is_stopped: AtomicBool::new(false),
             probing: probing.abort_handle(),
@@ -141,6 +147,27 @@ impl Upstream {
                 tracing::debug!(carrier = self.settings.name, %error, "a report could not be stored; the upstream will send it again");
                 ReportResult::NotNow
             }
+        }
+    }
+
+    /// Handles a text from a handset whose URL was verified.
+    async fn take_text(&self, body: &[u8]) -> ReportResult {
+        let name = &self.settings.name;
+        let received = match ReceivedText::read(name, body) {
+            Ok(received) => received,
+            Err(error) => return ReportResult::NotAReport(error.to_string()),
+        };
+        let Some(text) = received.text else {
+            return ReportResult::Yes;
+        };
+        if self.is_stopped.load(Ordering::Acquire) {
+            return ReportResult::NotNow;
+        }
+        let identity = [received.id.as_str(), received.received.as_str()];
+        let source = texts::source(name, &identity);
+        match self.handsets.receive_once(source, text).await {
+            Ok(()) => ReportResult::Yes,
+            Err(_) => ReportResult::NotNow,
         }
     }
 

@@ -36,6 +36,7 @@ pub fn field_name(field: Field) -> &'static str {
         Field::Category => "category",
         Field::CategoryDescription => "categoryDescription",
         Field::Code => "code",
+        Field::CodeLength => "length",
         Field::Coding => "coding",
         Field::CorrectBy => "correctBy",
         Field::DlrUrl => "dlrUrl",

@@ -1,5 +1,7 @@
 //! Errors as answers.
 
+mod verify;
+
 use axum::response::{IntoResponse, Response};
 use domain::billing::NotPaid;
 use domain::code_cap::{NUMBER_DAY, NUMBER_HOUR};
@@ -153,7 +155,7 @@ impl Problem {
             SubmitError::NotPaid(not_paid) => {
                 let code = match not_paid {
                     NotPaid::Balance { .. } => Code::BALANCE_LIMIT,
-                    NotPaid::DailyCap { .. } => Code::SPENDING_CAP,
+                    NotPaid::DailyCap { .. } | NotPaid::GrantCap { .. } => Code::SPENDING_CAP,
                     NotPaid::RecipientHour { .. } => Code::RECIPIENT_LIMIT,
                 };
                 Self::forbidden(not_paid_words(not_paid, currency)).with_code(code)
@@ -270,6 +272,9 @@ fn not_paid_words(not_paid: NotPaid, currency: &str) -> String {
         ),
         NotPaid::DailyCap { cost, left } => format!(
             "This request would exceed what the account may spend on one day: it costs {cost} {currency} and {left} {currency} are left until midnight UTC. Nothing was sent or charged."
+        ),
+        NotPaid::GrantCap { cost, left } => format!(
+            "This request would exceed what this client may spend on one day: it costs {cost} {currency} and {left} {currency} are left until midnight UTC. Nothing was sent or charged; a person can connect the client again with a higher limit."
         ),
         NotPaid::RecipientHour { to, limit } => format!(
             "The recipient {to} may get at most {limit} messages within an hour from this account. Nothing was sent or charged; try again later."

@@ -112,6 +112,11 @@ migrations! {
     29 "0029_trace" Compatible,
     30 "0030_inbound" Compatible,
     31 "0031_opt_outs" Compatible,
+    32 "0032_replies" Compatible,
+    33 "0033_inbound_sources" Compatible,
+    34 "0034_verification" Compatible,
+    35 "0035_proof" Compatible,
+    36 "0036_grant_caps" Compatible,
 }
 
 /// The migrations that a program knows.

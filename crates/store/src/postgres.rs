@@ -134,6 +134,8 @@ mod held;
 mod history;
 mod idempotency;
 mod inbound;
+mod inbound_privacy;
+mod inbound_sources;
 mod ledger_totals;
 mod memberships;
 mod message_detail;
@@ -154,6 +156,7 @@ mod prune;
 mod receipts;
 mod refused;
 mod replay;
+mod replies;
 mod retention;
 mod retry;
 mod scan_start;
@@ -166,6 +169,7 @@ pub(crate) mod settings;
 mod tls;
 mod traffic;
 mod transaction;
+mod verify;
 
 use pool::Connections;
 use retry::{Execute, Query};
@@ -189,6 +193,7 @@ pub(crate) struct PostgresStore {
     /// How far retention has swept the partition "before".
     sweep: Mutex<Sweep>,
     text_sweep: Mutex<TextSweep>,
+    inbound_text_sweep: Mutex<TextSweep>,
     match_cursor: early_receipts::MatchCursor,
     parts: part_days::PartDays,
     folding: Folding,
@@ -240,6 +245,7 @@ impl PostgresStore {
             checked_days: retention::CheckedDays::default(),
             sweep: Mutex::default(),
             text_sweep: Mutex::default(),
+            inbound_text_sweep: Mutex::default(),
             match_cursor: early_receipts::MatchCursor::default(),
             parts: part_days::PartDays::default(),
             folding: Folding::default(),

@@ -13,12 +13,13 @@
 //! | `message.status`, `transit.status` | 1 delivered, 2 failed, 16 expired |
 //! | `message.channel` | 0 SMS, 1 Viber, 2 lookup |
 //! | `callback.state` | 0 waiting, 1 parked, 2 delivered |
-//! | `callback.kind` | 0 delivery report, 1 lookup, 2 sender ID |
+//! | `callback.kind` | 0 delivery report, 1 lookup, 2 sender ID, 3 message from a handset |
 //! | `ledger.kind` | 1 credit, 2 charge, 3 refund |
 //! | `token.kind` | 0 API token, 1 access token, 2 refresh token |
 //! | `opt_out.via` | 0 keyword, 1 API, 2 dashboard, 3 import |
 //! | `block_rule.kind` | 0 number, 1 prefix, 2 sender, 3 word |
 //! | `sender.state` | 1 under review, 2 waits for its PIN, 3 approved, 4 rejected, 5 revoked |
+//! | `verification.state` | 0 pending, 1 approved, 2 expired or replaced, 3 failed |
 
 pub(crate) mod alerts;
 pub(crate) mod attempts;
@@ -32,6 +33,7 @@ pub(crate) mod encrypted;
 pub(crate) mod fold;
 pub(crate) mod history;
 pub(crate) mod inbound;
+pub(crate) mod inbound_sources;
 pub(crate) mod ledger_totals;
 pub(crate) mod memberships;
 pub(crate) mod message_detail;
@@ -42,9 +44,11 @@ pub(crate) mod operations;
 pub(crate) mod opt_outs;
 pub(crate) mod people;
 pub(crate) mod replay;
+pub(crate) mod replies;
 pub(crate) mod second_factor;
 pub(crate) mod senders;
 pub(crate) mod sessions;
+pub(crate) mod verify;
 
 /// One statement for both databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +121,11 @@ mod tests {
             ("callback of a report", CallbackKind::Report.number(), 0),
             ("callback of a lookup", CallbackKind::Lookup.number(), 1),
             ("callback of a sender ID", CallbackKind::Sender.number(), 2),
+            (
+                "callback of a message from a handset",
+                CallbackKind::Inbound.number(),
+                3,
+            ),
             ("credit", EntryKind::Credit.number(), 1),
             ("charge", EntryKind::Charge.number(), 2),
             ("refund", EntryKind::Refund.number(), 3),

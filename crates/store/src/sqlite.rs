@@ -45,6 +45,8 @@ mod fold;
 mod held;
 mod history;
 mod inbound;
+mod inbound_privacy;
+mod inbound_sources;
 mod ledger_totals;
 mod memberships;
 mod message_detail;
@@ -61,11 +63,13 @@ mod prune;
 mod readers;
 mod receipts;
 mod replay;
+mod replies;
 mod second_factor;
 mod senders;
 mod sends;
 mod sessions;
 mod traffic;
+mod verify;
 mod writer;
 
 #[cfg(test)]
@@ -85,6 +89,7 @@ pub(crate) struct SqliteStore {
     /// How far retention has swept the table of messages.
     sweep: Mutex<Sweep>,
     text_sweep: Mutex<TextSweep>,
+    inbound_text_sweep: Mutex<TextSweep>,
     folding: Arc<Folding>,
     keys: Arc<KeyRing>,
 }
@@ -127,6 +132,7 @@ impl SqliteStore {
             level: migrations::level(steps),
             sweep: Mutex::default(),
             text_sweep: Mutex::default(),
+            inbound_text_sweep: Mutex::default(),
             folding: Arc::default(),
             keys: Arc::new(keys),
         };

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::Clock;
-use domain::ports::{Carrier, HandsetSink, ReceiptSink, Store};
+use domain::ports::{Carrier, CarrierReports, HandsetSink, ReceiptSink, Store};
 use engine::catalogue::prices::{Format, PriceList};
 use engine::sending::published_rules::{NamedCarrier, PublishedRules};
 use engine::sending::routing::CarrierFacts;
 use engine::{CarrierHandle, Catalogues, Engine, Plan};
+use outbound::http::{HttpPorts, PROOF_PURPOSE};
 use outbound::simulator::{self, Simulator, SimulatorPorts, SimulatorSettings};
 use outbound::smpp::SmppTls;
 use outbound::{
-    AbsentCarrier, SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings,
+    AbsentCarrier, HttpCarrier, HttpReports, SmppCarrier, SmppSettings, Upstream, UpstreamReports,
+    UpstreamSettings,
 };
 use tokio::sync::watch;
 use url::Url;
@@ -30,7 +32,8 @@ pub(crate) struct Carriers {
     clock: Arc<dyn Clock>,
     /// The listening address: upstreams send their reports there, unless the configuration names another URL.
     listening: SocketAddr,
-    reports: Arc<UpstreamReports>,
+    upstream_reports: Arc<UpstreamReports>,
+    http_reports: Arc<HttpReports>,
     running: Vec<RunningCarrier>,
     /// Carriers that the routing rules name and that this node does not have.
     absent: Vec<Arc<AbsentCarrier>>,
@@ -41,8 +44,10 @@ pub(crate) struct Carriers {
 struct RunningCarrier {
     built_from: BuildSettings,
     carrier: Arc<dyn Carrier>,
-    /// The same carrier, if it sends its reports by HTTP.
+    /// The same carrier, if it is an upstream.
     upstream: Option<Arc<Upstream>>,
+    /// The same carrier, if it is one with an HTTP API of its own.
+    http: Option<Arc<HttpCarrier>>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -59,12 +64,14 @@ impl Carriers {
         clock: Arc<dyn Clock>,
         listening: SocketAddr,
     ) -> Self {
+        let upstream_reports = UpstreamReports::new();
         Self {
+            http_reports: HttpReports::new(upstream_reports.clone()),
+            upstream_reports,
             engine,
             store,
             clock,
             listening,
-            reports: UpstreamReports::new(),
             running: Vec::new(),
             absent: Vec::new(),
         }
@@ -75,9 +82,15 @@ impl Carriers {
         self.engine.catalogues.routes()
     }
 
-    /// Accepts the reports of upstreams.
-    pub(crate) fn reports(&self) -> Arc<UpstreamReports> {
-        self.reports.clone()
+    /// Accepts what carriers send by HTTP.
+    pub(crate) fn reports(&self) -> Arc<dyn CarrierReports> {
+        self.http_reports.clone()
+    }
+
+    fn accept_reports(&self, running: &[RunningCarrier]) {
+        self.upstream_reports.set(upstreams(running));
+        let http = running.iter().filter_map(|one| one.http.clone());
+        self.http_reports.set(http);
     }
 
     /// Switches to the carriers of the configuration and to these rules. On an error nothing is changed. A carrier with
@@ -130,9 +143,9 @@ impl Carriers {
             kind: AbsentCarrier::KIND.to_owned(),
         }));
         // Before anything is sent by the new carriers. Reports about replaced carriers are still accepted.
-        self.reports.set(upstreams(&running));
+        self.accept_reports(&running);
         if let Err(error) = self.engine.equip(plan, handles.collect()).await {
-            self.reports.set(upstreams(&self.running));
+            self.accept_reports(&self.running);
             return Err(stop_built(built, error.into()).await);
         }
         self.running = running;
@@ -160,7 +173,7 @@ impl Carriers {
         sink: Arc<dyn ReceiptSink>,
         handsets: Arc<dyn HandsetSink>,
     ) -> anyhow::Result<RunningCarrier> {
-        let mut upstream = None;
+        let (mut upstream, mut http) = (None, None);
         let carrier: Arc<dyn Carrier> = match &built_from.settings {
             settings::Carrier::Simulator(_) => {
                 let ports = SimulatorPorts {
@@ -175,8 +188,20 @@ impl Carriers {
             }
             settings::Carrier::Upstream(settings) => {
                 let settings = upstream_settings(settings, &built_from.base_url)?;
-                let carrier = Upstream::start(settings, sink, self.clock.clone());
+                let carrier = Upstream::start(settings, sink, handsets, self.clock.clone());
                 upstream.insert(carrier).clone()
+            }
+            settings::Carrier::Http(settings) => {
+                let keys = self.store.derived_keys(PROOF_PURPOSE);
+                let settings = settings.settings(&built_from.base_url, keys)?;
+                let ports = HttpPorts {
+                    receipts: sink,
+                    handsets,
+                    numbers: outside::number_locator(self.engine.catalogues.clone()),
+                    clock: self.clock.clone(),
+                };
+                let carrier = HttpCarrier::start(settings, ports);
+                http.insert(carrier).clone()
             }
             settings::Carrier::Smpp(settings) => {
                 let settings = smpp_settings(settings)?;
@@ -187,6 +212,7 @@ impl Carriers {
             built_from,
             carrier,
             upstream,
+            http,
         })
     }
 }

@@ -17,16 +17,17 @@ mod smsc;
 mod subject;
 mod token;
 mod transfer;
+mod verify;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use account::{AccountChange, AccountCommand};
+pub(crate) use account::{AccountChange, AccountCommand, ReplyChange};
 pub(crate) use audit::AuditArgs;
 pub(crate) use callbacks::{CallbackSelector, CallbacksCommand};
-pub(crate) use carrier::CarrierCommand;
+pub(crate) use carrier::{CarrierCommand, CarrierTest, PresetCommand};
 pub(crate) use catalogues::{
     ListFormat, PriceListSelector, RatesCommand, RatesExport, RatesImport, ReferenceCommand,
     ReferenceImport,
@@ -45,6 +46,7 @@ pub(crate) use smsc::{IdFormat, SmscArgs};
 pub(crate) use subject::{SubjectCommand, SubjectNumber};
 pub(crate) use token::{TokenArgs, TokenCommand};
 pub(crate) use transfer::{BackupArgs, MigrateArgs, RestoreArgs};
+pub(crate) use verify::VerifyCommand;
 
 /// A messaging service that you run yourself.
 #[derive(Debug, Parser)]
@@ -90,6 +92,9 @@ pub(crate) enum Command {
     /// List, add, remove and import the recipients that accounts must not write to
     #[command(subcommand)]
     OptOut(OptOutCommand),
+    /// Show how many one-time codes are entered
+    #[command(subcommand)]
+    Verify(VerifyCommand),
     /// Block recipients, senders and words for all accounts
     #[command(subcommand)]
     Block(BlockCommand),

@@ -29,6 +29,7 @@ mod simulator;
 mod smsc;
 mod subject;
 mod token;
+mod verify;
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -83,6 +84,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Number(command) => number::run(&config, command).await,
             Command::OptOut(command) => opt_out::run(&config, command).await,
             Command::Block(command) => block::run(&config, command).await,
+            Command::Verify(command) => verify::run(&config, command).await,
             Command::Rates(command) => rates::run(&config, command).await,
             Command::Reference(command) => reference::run(&config, command).await,
             Command::Numbers(NumbersCommand::Lookup(args)) => numbers::lookup(&config, args).await,

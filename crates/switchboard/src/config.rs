@@ -8,6 +8,7 @@ mod load;
 mod messages;
 mod notify;
 mod oauth;
+pub(crate) mod presets;
 mod problems;
 pub(crate) mod routes;
 mod secret;
@@ -27,7 +28,7 @@ use carriers::Carrier;
 use database::Database;
 pub(crate) use database::{Security, parse_keys};
 pub(crate) use load::load;
-use messages::{Billing, Inbound, Retention, Senders, Simulator};
+use messages::{Billing, Inbound, OptOutWords, Retention, Senders, Simulator};
 use notify::{Mail, Notify};
 use oauth::OAuth;
 use problems::{Mistake, Places, Problems};
@@ -57,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) billing: Billing,
     pub(crate) senders: Senders,
     pub(crate) inbound: Inbound,
+    optout: OptOutWords,
     pub(crate) callbacks: Callbacks,
     pub(crate) simulator: Simulator,
     pub(crate) retention: Retention,
@@ -88,6 +90,7 @@ impl Default for Config {
             billing: Billing::default(),
             senders: Senders::default(),
             inbound: Inbound::default(),
+            optout: OptOutWords::default(),
             callbacks: Callbacks::default(),
             simulator: Simulator::default(),
             retention: Retention::default(),
@@ -125,6 +128,7 @@ impl Config {
             self.metrics.check(self.server.listen),
             self.database.check(),
             self.billing.check(),
+            self.optout.check(),
             self.callbacks.check(),
             self.pin_from().map(drop),
             self.log.targets().map(drop),

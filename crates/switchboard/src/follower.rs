@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use domain::ports::Store;
+use domain::ports::{CarrierReports, Store};
 use engine::Engine;
 use engine::sending::published_rules::{NamedCarrier, Nodes, PublishedRules, RulesInForce};
-use outbound::UpstreamReports;
 use store::DatabaseUrl;
 use tokio::signal::unix::Signal;
 
@@ -49,8 +48,8 @@ impl<'a> Follower<'a> {
         })
     }
 
-    /// Takes in what upstreams report.
-    pub(crate) fn reports(&self) -> Arc<UpstreamReports> {
+    /// Takes in what carriers send by HTTP.
+    pub(crate) fn reports(&self) -> Arc<dyn CarrierReports> {
         self.carriers.reports()
     }
 

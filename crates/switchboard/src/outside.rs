@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use domain::Msisdn;
 use domain::message::lookup::HomeOperator;
 use domain::ports::{
     CallbackSender, ClientDocuments, HomeNetwork, ImageGuard, NotificationSender, NumberLocator,
     UrlGuard,
 };
+use domain::{Msisdn, Network};
 use engine::Catalogues;
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
 use outbound::callback::TRY_TIMEOUT;
@@ -135,6 +135,21 @@ impl NumberLocator for ReferenceBook {
             },
             Self::home_from,
         )
+    }
+
+    fn operator_of(&self, network: Network) -> Option<HomeNetwork> {
+        let live = self.0.live();
+        let mut entries = live.reference.find_network(network);
+        let entry = entries.next()?;
+        // Territories may share a network: then its country is unknown.
+        let is_shared = entries.any(|other| other.country != entry.country);
+        let operator = live.reference.operator(entry.operator).map(Self::home_from);
+        let home = operator.unwrap_or_default();
+        Some(HomeNetwork {
+            country: entry.country.filter(|_| !is_shared),
+            network: Some(network),
+            ..home
+        })
     }
 
     fn other_operator(&self, home: &HomeNetwork) -> Option<HomeNetwork> {

@@ -68,11 +68,13 @@ pub(crate) async fn run(
     let worker = roles.contains(&Role::Worker);
     let _only_worker = if worker { lock(&database)? } else { None };
     let resolver = outside::resolver(&config);
+    let mailer = config.mail.mailer()?;
     let outside = if worker {
         Some(Outside {
             callbacks: outside::callback_client(&config, resolver.clone())?,
             notifications: outside::notifier(&config, resolver.clone())?,
             machine: Arc::new(ThisMachine::new(&config, &database)),
+            mailer: mailer.clone(),
         })
     } else {
         None
@@ -84,7 +86,7 @@ pub(crate) async fn run(
             urls: outside::url_guard(&config, resolver.clone()),
             images: outside::image_guard(&config, resolver.clone()),
             clients: outside::client_documents(&config, resolver),
-            mailer: config.mail.mailer()?,
+            mailer,
         },
         outside,
         engine_settings(&config, &roles, listening)?,

@@ -1,9 +1,14 @@
 // Connects with an official SDK for TypeScript, lists the tools, calls some of them, and writes the results.
 //
-// Reads {"sdk": 1 or 2, "mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], …]} from standard input.
-// An argument {"result": n, "path": [key, …]} stands for a value in the structured content of the result n.
+// Reads {"sdk": 1 or 2, "mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments, awaited], …]} from standard
+// input. An argument {"result": n, "path": [key, …]} stands for a value in the structured content of the result n.
+// "awaited" is optional: a path such as the above. The call is repeated until there is a value in its result.
 // Writes {"version", "server", "tools", "results"} or, if the SDK threw, {"error"}.
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const REPEAT_AFTER_MS = 100;
+const MOST_REPETITIONS = 600;
 
 const task = JSON.parse(await text(process.stdin));
 const { Client, StreamableHTTPClientTransport } =
@@ -23,12 +28,17 @@ async function run() {
   // The list first, because the SDK checks results with the schemas in it.
   const { tools } = await client.listTools();
   const results = [];
-  const insert = (value) =>
-    value?.path ? value.path.reduce((content, key) => content[key], results[value.result].structuredContent) : value;
-  for (const [name, given] of task.calls) {
+  const valueAt = (path, result) => path.reduce((content, key) => content?.[key], result.structuredContent);
+  const insert = (value) => (value?.path ? valueAt(value.path, results[value.result]) : value);
+  for (const [name, given, awaited] of task.calls) {
     try {
       const args = Object.fromEntries(Object.entries(given).map(([key, value]) => [key, insert(value)]));
-      results.push(await client.callTool({ name, arguments: args }));
+      let result = await client.callTool({ name, arguments: args });
+      for (let n = 0; awaited && valueAt(awaited, result) == null && n < MOST_REPETITIONS; n++) {
+        await sleep(REPEAT_AFTER_MS);
+        result = await client.callTool({ name, arguments: args });
+      }
+      results.push(result);
     } catch (error) {
       results.push({ error: String(error) });
     }

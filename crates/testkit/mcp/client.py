@@ -1,8 +1,9 @@
 """Connects with the official SDK for Python, lists the tools, calls some of them, and writes the results.
 
-Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], ...]} from standard input. An argument
-{"result": n, "path": [key, ...]} stands for a value in the structured content of the result n. Writes {"version",
-"server", "tools", "results"} or, if the SDK raised an exception, {"error"}.
+Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments, awaited], ...]} from standard input. An
+argument {"result": n, "path": [key, ...]} stands for a value in the structured content of the result n. "awaited" is
+optional: a path such as the above. The call is repeated until there is a value in its result. Writes {"version", "server",
+"tools", "results"} or, if the SDK raised an exception, {"error"}.
 """
 
 import asyncio
@@ -13,6 +14,9 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+REPEAT_AFTER_S = 0.1
+MOST_REPETITIONS = 600
+
 
 async def run(task):
     headers = {"Authorization": f"Bearer {task['token']}"}
@@ -22,9 +26,9 @@ async def run(task):
             # The list first, because the SDK checks results with the schemas in it.
             listed = await client.list_tools()
             results = []
-            for name, arguments in task["calls"]:
+            for name, arguments, *awaited in task["calls"]:
                 arguments = {key: inserted(value, results) for key, value in arguments.items()}
-                results.append(await call(client, name, arguments))
+                results.append(await call_until(client, name, arguments, awaited))
             return {
                 "version": client.protocol_version,
                 "server": plain(client.server_info),
@@ -36,10 +40,27 @@ async def run(task):
 def inserted(value, results):
     if not isinstance(value, dict):
         return value
-    content = results[value["result"]]["structuredContent"]
-    for key in value["path"]:
-        content = content[key]
+    return value_at(value["path"], results[value["result"]])
+
+
+def value_at(path, result):
+    content = result.get("structuredContent")
+    for key in path:
+        try:
+            content = content[key]
+        except (IndexError, KeyError, TypeError):
+            return None
     return content
+
+
+async def call_until(client, name, arguments, awaited):
+    result = await call(client, name, arguments)
+    for _ in range(MOST_REPETITIONS):
+        if all(value_at(path, result) is not None for path in awaited):
+            break
+        await asyncio.sleep(REPEAT_AFTER_S)
+        result = await call(client, name, arguments)
+    return result
 
 
 async def call(client, name, arguments):

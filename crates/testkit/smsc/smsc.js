@@ -2,11 +2,14 @@
 // with ours.
 //
 //   node smsc.js --log FILE [--port 0] [--password WORD] [--ids decimal|hex] [--receipt-ids decimal|hex]
-//                [--receipts text|tlv|both|none] [--receipt-after MS] [--answer-after MS]
+//                [--receipts text|tlv|both|none] [--receipt-after MS] [--answer-after MS] [--texts FILE]
 //
-// It prints its address and logs a line of JSON for each bind, message, accepted receipt, unbind and closed connection. A
-// message is logged before it is answered. If it is killed and restarted with the same log, it continues where it was:
-// IDs continue, and receipts that were not accepted are sent.
+// It prints its address and logs a line of JSON for each bind, message, accepted receipt, answered text, unbind and closed
+// connection. A message is logged before it is answered. If it is killed and restarted with the same log, it continues
+// where it was: IDs continue, and receipts and texts that were not accepted are sent.
+//
+// It delivers the texts that are added to the file of texts, a line of JSON for each: {"link", "from", "to", "udh",
+// "message"}. "link" counts the sessions in the order in which they were bound. The package encodes the message.
 'use strict';
 
 const fs = require('fs');
@@ -30,6 +33,7 @@ const options = parseArgs({
     receipts: { type: 'string', default: 'text' },
     'receipt-after': { type: 'string', default: '20' },
     'answer-after': { type: 'string', default: '0' },
+    texts: { type: 'string' },
   },
 }).values;
 const receiptAfterMs = Number(options['receipt-after']);
@@ -41,6 +45,10 @@ const pending = new Map();
 // IDs of those whose receipt is due and not in flight.
 let due = [];
 let nextId = FIRST_ID;
+// Texts that were not delivered yet, with their line in the file.
+let waitingTexts = [];
+let textsRead = 0;
+const acceptedTexts = new Set();
 const bound = new Set();
 
 function requireSmpp() {
@@ -106,6 +114,8 @@ function restore() {
       if (entry.registered_delivery & 1) pending.set(entry.id, entry.to);
     } else if (entry.event === 'receipt') {
       pending.delete(entry.id);
+    } else if (entry.event === 'text' && entry.status === smpp.ESME_ROK) {
+      acceptedTexts.add(entry.line);
     }
   }
   if (options.receipts === 'none') pending.clear();
@@ -124,6 +134,7 @@ function bind(session, pdu) {
   session.acceptsReceipts = pdu.command !== 'bind_transmitter';
   bound.add(session);
   sendReceipts();
+  sendTexts();
 }
 
 function submit(session, pdu) {
@@ -203,11 +214,52 @@ function sendReceipt(session, id) {
   );
 }
 
+// Reads the texts that were added to the file.
+function readTexts() {
+  const lines = fs.readFileSync(options.texts, 'utf8').split('\n').slice(0, -1);
+  for (; textsRead < lines.length; textsRead++) {
+    if (!acceptedTexts.has(textsRead)) waitingTexts.push({ line: textsRead, ...JSON.parse(lines[textsRead]) });
+  }
+  sendTexts();
+}
+
+// Sends the texts whose link is bound.
+function sendTexts() {
+  const links = [...bound].filter((session) => session.acceptsReceipts);
+  const texts = waitingTexts;
+  waitingTexts = texts.filter((text) => !links[text.link]);
+  for (const text of texts) {
+    if (links[text.link]) sendText(links[text.link], text);
+  }
+}
+
+function sendText(session, text) {
+  session.texts.set(text.line, text);
+  session.deliver_sm(
+    {
+      source_addr_ton: 1,
+      source_addr_npi: 1,
+      source_addr: text.from,
+      destination_addr: text.to,
+      short_message: { udh: Buffer.from(text.udh, 'hex'), message: text.message },
+    },
+    (answer) => {
+      session.texts.delete(text.line);
+      write({ event: 'text', line: text.line, session: session.number, status: answer.command_status });
+      if (answer.command_status !== smpp.ESME_ROK) {
+        waitingTexts.push(text);
+        sendTexts();
+      }
+    },
+  );
+}
+
 let sessions = 0;
 
 function serve(session) {
   session.number = sessions++;
   session.inFlight = new Set();
+  session.texts = new Map();
   for (const command of ['bind_transceiver', 'bind_transmitter', 'bind_receiver']) {
     session.on(command, (pdu) => bind(session, pdu));
   }
@@ -230,11 +282,18 @@ function serve(session) {
     // Without an answer, they are sent again on the next session.
     due.push(...session.inFlight);
     session.inFlight.clear();
+    waitingTexts.push(...session.texts.values());
+    session.texts.clear();
     sendReceipts();
+    sendTexts();
   });
 }
 
 restore();
+if (options.texts !== undefined) {
+  readTexts();
+  fs.watch(options.texts, readTexts);
+}
 const server = smpp.createServer(serve);
 server.listen(Number(options.port), '127.0.0.1', () => {
   console.log(`listening on smpp://127.0.0.1:${server.address().port}`);

@@ -3,13 +3,14 @@
 //!
 //! The log is a file, so the SMSC can be killed and restarted without losing anything.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::process::Process;
 use crate::temp_dir::{TempDir, temp_dir};
@@ -68,6 +69,21 @@ pub struct NodeJsSubmit {
     pub sar_segment_seqnum: Option<u8>,
 }
 
+/// A text from a handset. The package chooses its encoding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NodeJsText {
+    /// The session, counted from 0 among those that are bound, in the order in which they were bound.
+    pub link: usize,
+    /// The handset.
+    pub from: String,
+    /// The number that it sends to.
+    pub to: String,
+    /// The header with its length, in hexadecimal; empty for none.
+    pub udh: String,
+    /// The text.
+    pub message: String,
+}
+
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
@@ -89,6 +105,15 @@ pub enum NodeJsEvent {
     Receipt {
         /// The ID of the message.
         id: u64,
+    },
+    /// A text from a handset that the client answered.
+    Text {
+        /// The number of the text, counted from 0 since the first start of the SMSC.
+        line: usize,
+        /// The session.
+        session: usize,
+        /// The status of the answer; 0 means accepted.
+        status: u32,
     },
     /// An `unbind` from the client.
     Unbind {
@@ -114,6 +139,7 @@ impl NodeJsSmsc {
     /// to install.
     pub fn start(options: &[&str]) -> Self {
         let home = temp_dir("smsc").expect("a temporary folder");
+        File::create(texts(home.path())).expect("an empty file");
         let process = start(home.path(), 0, options).unwrap_or_else(|error| panic!("{error:?}"));
         Self { process, home }
     }
@@ -133,6 +159,15 @@ impl NodeJsSmsc {
         self.process.kill9();
         self.process = start(self.home.path(), self.addr().port(), options)
             .unwrap_or_else(|error| panic!("no restart: {error:?}"));
+    }
+
+    /// Delivers texts from handsets, each as soon as its session is bound, and until the client accepts it.
+    pub fn deliver(&self, texts_to_deliver: &[NodeJsText]) {
+        let line = |text| serde_json::to_string(text).expect("plain fields") + "\n";
+        let lines: String = texts_to_deliver.iter().map(line).collect();
+        let file = File::options().append(true).open(texts(self.home.path()));
+        let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
+        written.expect("the file of texts can be written");
     }
 
     /// The log since the first start.
@@ -158,14 +193,19 @@ impl NodeJsSmsc {
 fn start(home: &Path, port: u16, options: &[&str]) -> Result<Process> {
     let mut command = Command::new("node");
     command.arg(SCRIPT).arg("--log").arg(log(home));
+    command.arg("--texts").arg(texts(home));
     command.args(["--port", &port.to_string()]).args(options);
     Process::start(command).context(
         "no SMSC for this test. It runs on Node.js with a package; scripts/node-packages installs both",
     )
 }
 
-fn log(home: &Path) -> std::path::PathBuf {
+fn log(home: &Path) -> PathBuf {
     home.join("smsc.log")
+}
+
+fn texts(home: &Path) -> PathBuf {
+    home.join("texts")
 }
 
 /// Values that are not strings count as absent.

@@ -5,6 +5,7 @@ mod held_snapshot;
 pub use held_snapshot::HeldSnapshot;
 
 use crate::unique::unique_name;
+use std::sync::OnceLock;
 use std::{env, thread};
 use tokio::runtime;
 use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
@@ -12,6 +13,9 @@ use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 /// The variable with the URL of the server on which tests create their databases:
 /// `postgres://postgres@127.0.0.1:PORT/postgres`.
 pub const POSTGRES_VARIABLE: &str = "SWITCHBOARD_TEST_POSTGRES";
+
+/// Each service has a key of its own. The stand-in of this crate's own tests has no tables.
+const FORGET_KEY: &str = "DO $$ BEGIN IF to_regclass('service_key') IS NOT NULL THEN DELETE FROM service_key; END IF; END $$";
 
 /// A new, empty database. It is dropped with this value.
 #[derive(Debug)]
@@ -36,6 +40,28 @@ impl TestDatabase {
         if let Err(error) = execute(&server, &format!("CREATE DATABASE {name}")).await {
             panic!("cannot create a database on {POSTGRES_VARIABLE}={server}: {error:?}");
         }
+        let url = with_database(&server, &name);
+        Self { name, server, url }
+    }
+
+    /// Creates a database that has the tables of the service. `migrate` makes them in the empty database of a URL. It
+    /// runs once in a process: further databases are copies of the first one, which are there three times as soon.
+    pub fn create_migrated(migrate: impl FnOnce(&str)) -> Self {
+        /// It is never dropped: the server of the tests is temporary.
+        static TEMPLATE: OnceLock<TestDatabase> = OnceLock::new();
+        let template = TEMPLATE.get_or_init(|| {
+            let template = Self::create_blocking();
+            migrate(template.url());
+            template.execute_blocking(FORGET_KEY).expect("a statement");
+            template
+        });
+        let (server, name) = (template.server.clone(), unique_name("test"));
+        let sql = format!("CREATE DATABASE {name} TEMPLATE {}", template.name);
+        let created = on_own_runtime({
+            let server = server.clone();
+            move || async move { execute(&server, &sql).await }
+        });
+        created.expect("a database can be copied");
         let url = with_database(&server, &name);
         Self { name, server, url }
     }

@@ -87,6 +87,18 @@ impl ServerBuilder {
         self.try_start().unwrap_or_else(|error| panic!("{error:?}"))
     }
 
+    /// Creates the tables in an empty database, as the first start of the service does.
+    fn migrate(&self, url: &str) {
+        let home = temp_dir("migration").expect("a temporary folder");
+        let output = Command::new(&self.binary)
+            .args(["account", "list", "--json"])
+            .current_dir(home.path())
+            .env("SWITCHBOARD_DATABASE__URL", url)
+            .output();
+        let output = output.expect("the service runs");
+        assert!(output.status.success(), "{output:?}");
+    }
+
     /// Starts the server. The error contains its output.
     pub fn try_start(self) -> Result<Server> {
         let home = temp_dir("server").context("cannot create a temporary folder")?;
@@ -98,7 +110,7 @@ impl ServerBuilder {
         }
         let database = match self.backend {
             Backend::Sqlite => None,
-            Backend::Postgres => Some(TestDatabase::create_blocking()),
+            Backend::Postgres => Some(TestDatabase::create_migrated(|url| self.migrate(url))),
         };
         let installation = Installation {
             builder: self,

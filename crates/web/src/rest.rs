@@ -18,6 +18,7 @@ mod sender;
 mod shapes;
 mod sms;
 mod token;
+mod verify;
 mod viber;
 
 use std::sync::Arc;
@@ -96,6 +97,9 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(messages::list))
         .routes(routes!(opt_outs::list, opt_outs::add))
         .routes(routes!(opt_outs::remove))
+        .routes(routes!(verify::start))
+        .routes(routes!(verify::find))
+        .routes(routes!(verify::check))
         .routes(routes!(sender::register, sender::list))
         .routes(routes!(sender::find))
         .routes(routes!(sender::confirm))

@@ -11,6 +11,7 @@ use crate::{measure, memory};
 use anyhow::{Context, Result};
 use std::env;
 use std::net::SocketAddr;
+use std::ops::Sub;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -124,20 +125,23 @@ pub(crate) fn run_on(
     settings: TurnSettings,
 ) -> Result<Turn> {
     let TurnSettings { path, messages, .. } = settings;
-    let meter = Meter { gateway, postgres };
+    let meter = Meter {
+        pids: gateway.pids(),
+        postgres,
+    };
     send(path, gateway, messages / 10)?;
     meter.wait_until_quiet()?;
     let position = postgres.map(Postgres::start).transpose()?;
     let before = meter.read()?;
     let load = send(path, gateway, messages)?;
     meter.wait_until_quiet()?;
-    let after = meter.read()?;
+    let spent = meter.read()? - before;
     let memory = gateway.pids().into_iter().map(memory::of_process);
     Ok(Turn {
         messages,
-        nodes: after.nodes - before.nodes,
-        database: after.database - before.database,
-        benchmark: after.benchmark - before.benchmark,
+        nodes: spent.nodes,
+        database: spent.database,
+        benchmark: spent.benchmark,
         rate: load.rate,
         p99: load.p99,
         failures: load.failures,
@@ -195,21 +199,34 @@ fn send(path: Path, gateway: &dyn RunningGateway, messages: u64) -> Result<Load>
 }
 
 /// Reads the processor time of everything that takes part in a turn.
-struct Meter<'a> {
-    gateway: &'a dyn RunningGateway,
-    postgres: Option<&'a Postgres<'a>>,
+pub(crate) struct Meter<'a> {
+    /// The nodes.
+    pub(crate) pids: Vec<u32>,
+    pub(crate) postgres: Option<&'a Postgres<'a>>,
 }
 
-#[derive(Clone, Copy)]
-struct Reading {
-    nodes: ProcessorTime,
-    database: ProcessorTime,
-    benchmark: ProcessorTime,
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Reading {
+    pub(crate) nodes: ProcessorTime,
+    pub(crate) database: ProcessorTime,
+    pub(crate) benchmark: ProcessorTime,
+}
+
+impl Sub for Reading {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            nodes: self.nodes - earlier.nodes,
+            database: self.database - earlier.database,
+            benchmark: self.benchmark - earlier.benchmark,
+        }
+    }
 }
 
 impl Meter<'_> {
-    fn read(&self) -> Result<Reading> {
-        let pids = self.gateway.pids().into_iter();
+    pub(crate) fn read(&self) -> Result<Reading> {
+        let pids = self.pids.iter().copied();
         let database = self.postgres.map(Postgres::processor_time);
         Ok(Reading {
             nodes: pids.map(processor_time::of_process).sum::<Result<_>>()?,
@@ -219,13 +236,13 @@ impl Meter<'_> {
     }
 
     /// Waits for work that goes on after the last answer, such as storing the result of the last callbacks.
-    fn wait_until_quiet(&self) -> Result<()> {
+    pub(crate) fn wait_until_quiet(&self) -> Result<()> {
         let mut before = self.read()?;
         for _ in 0..MAX_WAITS {
             thread::sleep(QUIET_TIME);
             let now = self.read()?;
-            let spent = (now.nodes - before.nodes) + (now.database - before.database);
-            if spent.total() < QUIET_LIMIT {
+            let spent = now - before;
+            if (spent.nodes + spent.database).total() < QUIET_LIMIT {
                 break;
             }
             before = now;

@@ -179,7 +179,7 @@ fn stamp(now: Duration) -> u64 {
 }
 
 /// The number after the first `marker`, quoted or not.
-fn number_after(text: &[u8], marker: &[u8]) -> Option<u64> {
+pub(crate) fn number_after(text: &[u8], marker: &[u8]) -> Option<u64> {
     let start = text.windows(marker.len()).position(|part| part == marker)? + marker.len();
     let rest = &text[start..];
     let rest = rest.strip_prefix(b"\"").unwrap_or(rest);

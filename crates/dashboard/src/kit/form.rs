@@ -35,6 +35,12 @@ impl Form {
         named.map(|(_, value)| value.as_str())
     }
 
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     pub(crate) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
         let time = if max_bytes > MAX_BYTES_WITHIN {
             LONG_TIME

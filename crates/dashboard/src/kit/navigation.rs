@@ -13,10 +13,11 @@ pub(crate) struct Section {
     pub(crate) links: Vec<NavLink>,
 }
 
-const ACCOUNT: [(&str, &str); 12] = [
+const ACCOUNT: [(&str, &str); 13] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
     ("Messages", "/dashboard/messages"),
+    ("Inbox", "/dashboard/inbox"),
     ("Scheduled", "/dashboard/scheduled"),
     ("Callbacks", "/dashboard/callbacks"),
     ("Senders", "/dashboard/senders"),
@@ -35,13 +36,15 @@ const SETTINGS: [(&str, &str); 6] = [
     ("Notifications", "/dashboard/settings/notifications"),
     SECURITY,
     ACCOUNTS,
-    ("Changes", "/dashboard/settings/audit"),
+    ("Audit log", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 13] = [
+const OPERATOR: [(&str, &str); 15] = [
     ("Accounts", "/dashboard/operator/accounts"),
-    ("People", "/dashboard/operator/people"),
+    ("All people", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Block list", "/dashboard/operator/blocks"),
+    ("Inbound numbers", "/dashboard/operator/numbers"),
+    ("Unclaimed messages", "/dashboard/operator/unclaimed"),
     ("Carriers", "/dashboard/operator/carriers"),
     ("Routes", "/dashboard/operator/routes"),
     ("Prices", "/dashboard/operator/prices"),
@@ -50,7 +53,7 @@ const OPERATOR: [(&str, &str); 13] = [
     ("Queues", "/dashboard/operator/queues"),
     ("Callback hosts", "/dashboard/operator/hosts"),
     ("Nodes", "/dashboard/operator/nodes"),
-    ("Audit log", "/dashboard/operator/audit"),
+    ("Full audit log", "/dashboard/operator/audit"),
 ];
 
 /// The pages that a person may open. `here` is the current path.
@@ -124,23 +127,23 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 12), ("Settings", 2)],
+                vec![("Account", 13), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 12), ("Settings", 6)],
+                vec![("Account", 13), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 12), ("Settings", 6), ("Operator", 13)],
+                vec![("Account", 13), ("Settings", 6), ("Operator", 15)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 13)],
+                vec![("Settings", 2), ("Operator", 15)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 12), ("Settings", 4), ("Operator", 13)],
+                vec![("Account", 13), ("Settings", 4), ("Operator", 15)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

@@ -68,6 +68,11 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
             "Sees operators, networks and prefixes, and corrects phone numbers.",
             false,
         ),
+        Permission::VerifySend => (
+            "Verify numbers",
+            "Has one-time codes sent by SMS, and checks what people enter. Each message is paid from the balance.",
+            true,
+        ),
     }
 }
 

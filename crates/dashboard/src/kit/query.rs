@@ -7,6 +7,8 @@ use domain::Timestamp;
 use http::request::Parts;
 use url::form_urlencoded;
 
+/// The field with the notice of a form that led to a page; `Session::said` reads it.
+pub(crate) const SAID: &str = "said";
 const MINUTES_LEN: usize = "2030-01-31T09:30".len();
 
 /// The fields of a query string. The first field of a name counts; empty fields are dropped.
@@ -59,10 +61,11 @@ impl Query {
         self.address_with("", None)
     }
 
-    /// The address with one field set, or removed.
+    /// The address with one field set, or removed. Notices are not repeated on other pages.
     pub(crate) fn address_with(&self, name: &str, value: Option<&str>) -> String {
         let mut pairs = form_urlencoded::Serializer::new(String::new());
-        let others = self.fields.iter().filter(|(known, _)| known != name);
+        let others = self.fields.iter();
+        let others = others.filter(|(known, _)| known != name && known != SAID);
         pairs.extend_pairs(others);
         if let Some(value) = value {
             pairs.append_pair(name, value);
@@ -109,5 +112,7 @@ mod tests {
             query.at("/live").without("from").address(),
             "/live?to=%2B371+2"
         );
+        let noted = Query::new("/x", "said=added.00&to=1");
+        assert_eq!(noted.address_with("before", Some("7")), "/x?to=1&before=7");
     }
 }

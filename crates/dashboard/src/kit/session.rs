@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::response::Redirect;
+use axum::response::{IntoResponse, Redirect, Response};
 use domain::Access;
 use domain::alert::Alert;
 use domain::person::{Role, SignedIn};
@@ -24,29 +24,32 @@ use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::{self, Form};
 use crate::kit::page::Frame;
+use crate::kit::query::{Query, SAID};
 use crate::kit::return_path::ReturnPath;
 
 /// The purpose of the token in every form after signing in.
 const FORM: &str = "dashboard";
+const NOTICE_PROOF_CHARS: usize = 16;
 
 /// A signed-in browser.
 pub(crate) struct Session {
     pub(crate) secret: String,
     pub(crate) signed_in: SignedIn,
     pub(crate) address: IpAddr,
-    path: String,
+    pub(super) path: String,
+    /// This page, for people who sign in again.
+    back: ReturnPath,
     alerts: Arc<[Alert]>,
 }
 
 impl Session {
     pub(crate) fn frame(&self) -> Frame {
-        let back = ReturnPath::parse(Some(&self.path));
-        Frame::signed_in(&self.secret, &self.signed_in, &back)
+        Frame::signed_in(&self.secret, &self.signed_in, &self.back)
             .with_navigation(&self.signed_in, &self.path, form_token(&self.secret, FORM))
             .with_alerts(alerts::lines(&self.signed_in, &self.alerts))
     }
 
-    fn is_operator(&self) -> bool {
+    pub(crate) fn is_operator(&self) -> bool {
         self.signed_in.role() == Role::Operator
     }
 
@@ -59,9 +62,48 @@ impl Session {
         )
     }
 
+    /// Redirects to a page that shows a notice about what was done; the page knows it by this word. Its proof keeps
+    /// others from linking to notices about things that never happened.
+    pub(crate) fn redirect_saying(&self, address: &str, word: &str) -> Response {
+        Redirect::to(&notice_address(&self.secret, address, word)).into_response()
+    }
+
+    /// The word of the notice that this page is to show.
+    pub(crate) fn said<'q>(&self, query: &'q Query) -> Option<&'q str> {
+        let (word, proof) = query.get(SAID)?.rsplit_once('.')?;
+        (proof == notice_proof(&self.secret, &self.path, word)).then_some(word)
+    }
+
+    /// The number of a notice such as `sent-3`.
+    pub(crate) fn said_count(&self, query: &Query, word: &str) -> Option<u64> {
+        let (said, number) = self.said(query)?.split_once('-')?;
+        if said == word {
+            number.parse().ok()
+        } else {
+            None
+        }
+    }
+
     pub(crate) fn by(&self) -> Actor {
         Actor::signed_in(&self.signed_in, self.address)
     }
+}
+
+/// The address of a page that shows a notice, for the session with this secret.
+pub(crate) fn notice_address(secret: &str, address: &str, word: &str) -> String {
+    let (path, mark) = match address.split_once('?') {
+        Some((path, _)) => (path, '&'),
+        None => (address, '?'),
+    };
+    let proof = notice_proof(secret, path, word);
+    format!("{address}{mark}{SAID}={word}.{proof}")
+}
+
+/// The start of a hash is enough: it proves nothing else.
+fn notice_proof(secret: &str, path: &str, word: &str) -> String {
+    let mut proof = form_token(secret, &format!("said {path} {word}"));
+    proof.truncate(NOTICE_PROOF_CHARS);
+    proof
 }
 
 impl FromRequestParts<Arc<Dashboard>> for Session {
@@ -73,7 +115,7 @@ impl FromRequestParts<Arc<Dashboard>> for Session {
     ) -> Result<Self, Failure> {
         let Ok(browser) = Browser::from_request_parts(parts, dashboard).await;
         let path = parts.uri.path().to_owned();
-        let back = ReturnPath::parse(Some(&path));
+        let back = ReturnPath::new(&path, parts.uri.query().unwrap_or_default());
         let (session, signed_in) = dashboard.signed_in(&browser, &back).await?;
         // A page is of use without them, too.
         let alerts = dashboard.engine.alerts.current().await;
@@ -82,6 +124,7 @@ impl FromRequestParts<Arc<Dashboard>> for Session {
             signed_in,
             address: browser.address,
             path,
+            back,
             alerts: alerts.unwrap_or_default(),
         })
     }

@@ -99,7 +99,7 @@ async fn show_all(
         },
     };
     let view = View {
-        title: "Audit log",
+        title: "Full audit log",
         lead: "Who changed what, and from where. Entries cannot be changed or removed.",
         path: "/dashboard/operator/audit",
         is_for_all: true,
@@ -115,7 +115,7 @@ async fn show_own(
     query: Query,
 ) -> Result<Response, Failure> {
     let view = View {
-        title: "Changes",
+        title: "Audit log",
         lead: "Who changed something in this account, and from where. Entries cannot be changed or removed.",
         path: "/dashboard/settings/audit",
         is_for_all: false,

@@ -18,7 +18,8 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, capped_count, count};
+use crate::kit::format::{HIDDEN, Moment, capped_count, count};
+use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
@@ -35,6 +36,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             get(replay::ask).post(replay::replay),
         )
         .route("/dashboard/callbacks/{id}", get(show))
+        .route("/dashboard/callbacks/{id}/live", get(follow))
         .route("/dashboard/callbacks/{id}/replay", post(replay::replay_one))
 }
 
@@ -116,11 +118,7 @@ impl From<&CallbackRecord> for CallbackRow {
 
 fn about(callback: &CallbackRecord) -> (String, String) {
     let (label, page, id) = match (callback.about, callback.kind) {
-        // The page of the callback shows the whole message.
-        (CallbackSubject::Inbound(id), _) => {
-            let page = format!("/dashboard/callbacks/{}", callback.id);
-            return (format!("inbound message {id}"), page);
-        }
+        (CallbackSubject::Inbound(id), _) => ("inbound message", "inbox", id.get()),
         (CallbackSubject::Sender(id), _) => ("sender", "senders", id.get()),
         (CallbackSubject::Message(id), CallbackKind::Lookup) => ("lookup", "lookups", id.get()),
         (CallbackSubject::Message(id), _) => ("message", "messages", id.get()),
@@ -173,10 +171,41 @@ async fn list(
 #[template(path = "callbacks/callback.html")]
 struct CallbackPage {
     frame: Frame,
+    detail: CallbackDetail,
+}
+
+/// The part with live updates.
+#[derive(Template)]
+#[template(path = "callbacks/detail.html")]
+struct DetailPart {
+    detail: CallbackDetail,
+}
+
+struct CallbackDetail {
     callback: CallbackRow,
     is_received: bool,
     payload: String,
     tries: Vec<AttemptRow>,
+}
+
+impl CallbackDetail {
+    fn new(callback: &CallbackRecord, tries: &[CallbackAttempt], sees_texts: bool) -> Self {
+        let is_received = callback.state == CallbackState::Done;
+        let last = tries.len().saturating_sub(1);
+        let shown = tries.iter().enumerate().rev();
+        Self {
+            callback: CallbackRow::from(callback),
+            is_received,
+            payload: if sees_texts || callback.kind != CallbackKind::Inbound {
+                callback.payload.clone()
+            } else {
+                HIDDEN.to_owned()
+            },
+            tries: shown
+                .map(|(place, attempt)| AttemptRow::new(attempt, is_received && place == last))
+                .collect(),
+        }
+    }
 }
 
 struct AttemptRow {
@@ -221,26 +250,39 @@ async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let (callback, tries) = find(&dashboard, &member, &id).await?;
-    let frame = match query.get("said") {
+    let frame = match member.said(&query) {
         Some("replayed") => member
             .frame()
-            .with_success("It is being sent again. Reload in a moment to see the result."),
-        Some("busy") => member.frame().with_problem(
-            "It is being sent right now, so nothing was changed. Reload to see the result.",
-        ),
+            .with_success("It is being sent again. The attempts are below."),
+        Some("busy") => member
+            .frame()
+            .with_problem("It is being sent right now, so nothing was changed."),
         _ => member.frame(),
     };
-    let is_received = callback.state == CallbackState::Done;
-    let last = tries.len().saturating_sub(1);
-    let shown = tries.iter().enumerate().rev();
     let page = CallbackPage {
         frame,
-        callback: CallbackRow::from(&callback),
-        is_received,
-        payload: callback.payload.clone(),
-        tries: shown
-            .map(|(place, attempt)| AttemptRow::new(attempt, is_received && place == last))
-            .collect(),
+        detail: CallbackDetail::new(&callback, &tries, member.sees_texts()),
     };
     Ok(show_page(StatusCode::OK, &page))
+}
+
+/// Live updates: a callback that was received may be sent again at any time.
+async fn follow(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    member: Member,
+) -> Result<Response, Failure> {
+    let (callback, _) = find(&dashboard, &member, &id).await?;
+    let (account, id) = (member.account.id, callback.id);
+    let (own, sees_texts) = (dashboard.clone(), member.sees_texts());
+    Ok(live::stream(&dashboard, &member, move || {
+        let dashboard = own.clone();
+        async move {
+            let found = dashboard.engine.reports.find(Some(account), id).await?;
+            let (callback, tries) = found.ok_or(Failure::Form)?;
+            let detail = CallbackDetail::new(&callback, &tries, sees_texts);
+            Ok(Fragment::render(&DetailPart { detail }))
+        }
+    })
+    .await)
 }

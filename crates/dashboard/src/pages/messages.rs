@@ -15,7 +15,7 @@ use axum::routing::get;
 use domain::Channel;
 use domain::message::code::CATALOGUE;
 use domain::ports::{Cursor, MessageSummary, Page, StateName};
-use domain::{AccountId, MessageId};
+use domain::{AccountId, MessageId, Money};
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -24,7 +24,7 @@ use crate::kit::format::{HIDDEN, Moment, StateLabel, count, money, number, short
 use crate::kit::live::{self, Fragment};
 use crate::kit::location::Locations;
 use crate::kit::page::{Frame, show as show_page};
-use crate::kit::query::Query;
+use crate::kit::query::{Query, SAID};
 use crate::kit::session::Member;
 use download::Days;
 use filter::Filters;
@@ -71,7 +71,10 @@ struct MessageRow {
     channel: Channel,
     state: StateLabel,
     parts: u8,
+    /// What was paid in the end.
     price: String,
+    is_refunded: bool,
+    is_test: bool,
 }
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -88,10 +91,10 @@ async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let mut frame = member.frame();
-    if let Some(sent) = query.get("sent").and_then(|sent| sent.parse().ok()) {
+    if let Some(sent) = member.said_count(&query, "sent") {
         frame = frame.with_success(format!("{} messages were accepted.", count(sent)));
     }
-    let query = query.without("sent");
+    let query = query.without(SAID);
     let mut filters = Filters::read(&query);
     if let Some(id) = filters.id {
         if dashboard
@@ -221,6 +224,7 @@ impl Dashboard {
         } else {
             HIDDEN.to_owned()
         };
+        let is_refunded = message.refunded() != Money::ZERO;
         MessageRow {
             id: message.id.to_string(),
             at: message.accepted_at.into(),
@@ -231,7 +235,12 @@ impl Dashboard {
             channel: message.channel,
             state: message.state.into(),
             parts: message.parts,
-            price: money(message.price, &self.settings.currency),
+            is_refunded,
+            price: money(
+                message.charged.unwrap_or(message.price),
+                &self.settings.currency,
+            ),
+            is_test: message.test_mode.is_some(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use axum::routing::get;
 use domain::CallbackUrl;
 use domain::billing::RuleChange;
@@ -73,7 +73,7 @@ async fn show(
         ),
     ]);
     let mut frame = admin.frame();
-    if query.get("said") == Some("saved") {
+    if admin.said(&query) == Some("saved") {
         frame = frame.with_success("The notifications were changed.");
     }
     Ok(page(&dashboard, frame, input))
@@ -123,7 +123,7 @@ async fn change(
         Err(AccountError::Store(error)) => return Err(error.into()),
         Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
     }
-    Ok(Redirect::to(&format!("{HERE}?said=saved")).into_response())
+    Ok(admin.redirect_saying(HERE, "saved"))
 }
 
 /// Reads the fields. Invalid ones get a problem.

@@ -4,15 +4,18 @@ mod account;
 mod accounts;
 mod blocks;
 mod carriers;
+mod handset;
 mod hosts;
 mod margin;
 mod message;
 mod nodes;
+mod numbers;
 mod prices;
 mod queues;
 mod reference;
 mod routes;
 mod senders;
+mod unclaimed;
 
 use std::sync::Arc;
 
@@ -55,7 +58,18 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             get(blocks::show).post(blocks::add),
         )
         .route("/dashboard/operator/blocks/remove", post(blocks::remove))
+        .route(
+            "/dashboard/operator/numbers",
+            get(numbers::show).post(numbers::add),
+        )
+        .route("/dashboard/operator/numbers/remove", post(numbers::remove))
+        .route("/dashboard/operator/unclaimed", get(unclaimed::list))
+        .route("/dashboard/operator/unclaimed/{id}", get(unclaimed::show))
         .route("/dashboard/operator/carriers", get(carriers::show))
+        .route(
+            "/dashboard/operator/carriers/handset",
+            get(handset::show).post(handset::send),
+        )
         .route("/dashboard/operator/carriers/live", get(carriers::follow))
         .route("/dashboard/operator/messages/{id}", get(message::show))
         .route("/dashboard/operator/hosts", get(hosts::show))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use domain::opt_out::{OptOut, OptOutKey, Via};
@@ -99,12 +99,11 @@ async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let mut frame = member.frame();
-    if let Some(added) = query.get("added").and_then(|text| text.parse().ok()) {
-        let added: u64 = added;
+    if let Some(added) = member.said_count(&query, "imported") {
         frame = frame.with_success(format!("{} entries were added.", count(added)));
-    } else if let Some("removed") = query.get("said") {
+    } else if let Some("removed") = member.said(&query) {
         frame = frame.with_success("The entry was removed. The number gets messages again.");
-    } else if let Some("added") = query.get("said") {
+    } else if let Some("added") = member.said(&query) {
         frame = frame.with_success("The entry was added. The number gets no more messages.");
     }
     page(&dashboard, &member, frame, &query, Typed::default()).await
@@ -195,7 +194,7 @@ async fn add(
     if let Some(key) = key {
         let (by, account) = (member.by(), member.account.id);
         match opt_outs.add(&by, account, key, Via::Dashboard).await {
-            Ok(_) => return Ok(Redirect::to(&format!("{HERE}?said=added")).into_response()),
+            Ok(_) => return Ok(member.redirect_saying(HERE, "added")),
             Err(OptOutError::Store(error)) => return Err(error.into()),
             Err(full @ OptOutError::Full) => input.refuse(NUMBER, full),
         }
@@ -219,7 +218,7 @@ async fn remove(
     // Somebody else may have removed it already, which is what this person wants, too.
     let by = member.by();
     opt_outs.remove(&by, member.account.id, &key).await?;
-    Ok(Redirect::to(&format!("{HERE}?said=removed")).into_response())
+    Ok(member.redirect_saying(HERE, "removed"))
 }
 
 async fn import(
@@ -239,7 +238,7 @@ async fn import(
         }
     };
     match imported {
-        Ok(added) => Ok(Redirect::to(&format!("{HERE}?added={added}")).into_response()),
+        Ok(added) => Ok(member.redirect_saying(HERE, &format!("imported-{added}"))),
         Err(OptOutError::Store(error)) => Err(error.into()),
         Err(full @ OptOutError::Full) => {
             let problems = vec![sentence(&full.to_string())];

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
+use domain::Money;
 use domain::ports::AccountRecord;
 use engine::reading::traffic::{self, OperatorName, Point, Share, Totals};
 use http::StatusCode;
@@ -17,6 +18,7 @@ use crate::kit::failure::Failure;
 use crate::kit::format::{count, money};
 use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, show as show_page};
+use crate::kit::query::Query;
 use crate::kit::session::Member;
 
 /// Further rows are summed up as "others".
@@ -27,7 +29,9 @@ const UNKNOWN: &str = "unknown";
 #[template(path = "overview.html")]
 struct OverviewPage {
     frame: Frame,
-    is_suspended: bool,
+    /// Why nothing can be sent, and what to do.
+    obstacle: Option<(&'static str, &'static str)>,
+    offers_first_steps: bool,
     is_simulated: bool,
     offers_password: bool,
     status: Status,
@@ -65,16 +69,40 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 async fn show(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
+    query: Query,
 ) -> Result<Response, Failure> {
     let status = dashboard.status(&member.account).await?;
+    let account = &member.account;
+    let frame = match (member.said(&query), member.signed_in.person()) {
+        (Some("password"), Some(person)) => member.frame().with_success(format!(
+            "Your password was saved. From now on, sign in as {}.",
+            person.email
+        )),
+        _ => member.frame(),
+    };
+    let available = account.balance.plus(account.rules.credit_limit);
     let page = OverviewPage {
-        frame: member.frame(),
-        is_suspended: member.account.suspended,
+        frame,
+        obstacle: obstacle(account.suspended, available),
+        offers_first_steps: !account.suspended && available >= Money::ZERO && !status.has_traffic(),
         is_simulated: dashboard.engine.is_simulated(),
         offers_password: member.signed_in.person().is_none(),
         status,
     };
     Ok(show_page(StatusCode::OK, &page))
+}
+
+fn obstacle(is_suspended: bool, available: Money) -> Option<(&'static str, &'static str)> {
+    if is_suspended {
+        return Some((
+            "This account is suspended.",
+            "Nothing can be sent. Ask the operator of this service.",
+        ));
+    }
+    (available <= Money::ZERO).then_some((
+        "Not enough balance.",
+        "Messages that cost money are refused until the account is topped up. Ask the operator of this service.",
+    ))
 }
 
 async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Response {

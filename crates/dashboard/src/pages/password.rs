@@ -20,6 +20,7 @@ use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, notice, show_bare, with_cookie};
 use crate::kit::return_path::ReturnPath;
+use crate::kit::session::notice_address;
 
 /// The purposes of the tokens in the forms.
 const ACCEPT: &str = "invitation";
@@ -61,20 +62,19 @@ impl Problems {
     }
 }
 
+/// All problems of a new password at once.
 pub(super) fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problems> {
     let (text, repeated) = (form.take("password"), form.take("repeated"));
-    let is_same = text == repeated;
-    let password = Password::choose(text, email).map_err(|weak| Problems {
-        password: Some(weak.to_string()),
-        ..Problems::default()
-    })?;
-    if is_same {
-        return Ok(password);
+    let differs = text != repeated;
+    let mismatch = differs.then(|| "The passwords do not match.".to_owned());
+    match (Password::choose(text, email), mismatch) {
+        (Ok(password), None) => Ok(password),
+        (chosen, repeated) => Err(Problems {
+            password: chosen.err().map(|weak| weak.to_string()),
+            repeated,
+            ..Problems::default()
+        }),
     }
-    Err(Problems {
-        repeated: Some("The passwords do not match.".to_owned()),
-        ..Problems::default()
-    })
 }
 
 /// Whether to disconnect the clients of the person.
@@ -262,7 +262,11 @@ pub(super) async fn create_operator(
         ..Problems::default()
     };
     let Ok(email) = typed.parse::<Email>() else {
-        return again(wrong_email("Write it like ann@example.com.".to_owned()));
+        // Another address shows what is wrong with the password, too.
+        let other = "ann@example.com".parse().expect("an address");
+        let problems = chosen(&mut form, &other).err().unwrap_or_default();
+        let email = Some("Write it like ann@example.com.".to_owned());
+        return again(Problems { email, ..problems });
     };
     let password = match chosen(&mut form, &email) {
         Ok(password) => password,
@@ -275,8 +279,11 @@ pub(super) async fn create_operator(
         .await
     {
         Ok(session) => {
+            let home = ReturnPath::parse(None);
+            let back = notice_address(&session, home.as_str(), "password");
             let entered = SignInStep::Session(session);
-            Ok(enter(&dashboard, &browser, &entered, &ReturnPath::parse(None)).await)
+            let back = ReturnPath::parse(Some(&back));
+            Ok(enter(&dashboard, &browser, &entered, &back).await)
         }
         Err(PasswordError::Taken | PasswordError::Link) => {
             again(wrong_email("This address is already in use.".to_owned()))

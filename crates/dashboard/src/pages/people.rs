@@ -36,17 +36,20 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 #[derive(Clone, Copy)]
 struct View {
     path: &'static str,
+    title: &'static str,
     lead: &'static str,
     is_for_all: bool,
 }
 
 const OWN: View = View {
     path: "/dashboard/settings/people",
+    title: "People",
     lead: "People who can sign in to this account. Admins manage it; members use it.",
     is_for_all: false,
 };
 const ALL: View = View {
     path: "/dashboard/operator/people",
+    title: "All people",
     lead: "Everyone who can sign in. Operators run the service; admins and members belong to an account.",
     is_for_all: true,
 };

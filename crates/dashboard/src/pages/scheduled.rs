@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use axum::routing::get;
 use domain::message::{MessageState, ScheduledRecord};
 use domain::ports::{Cancel, MessageDetail};
@@ -63,7 +63,7 @@ async fn list(
     member: Member,
     query: Query,
 ) -> Result<Response, Failure> {
-    let frame = match query.get("said") {
+    let frame = match member.said(&query) {
         Some("cancelled") => member
             .frame()
             .with_success("Cancelled. It will not be sent, and its price was refunded."),
@@ -185,7 +185,7 @@ async fn cancel(
     let id: MessageId = id.parse().map_err(|_| missing())?;
     let messages = &dashboard.engine.messages;
     match messages.cancel(member.account.id, id).await? {
-        Cancel::Done => Ok(Redirect::to("/dashboard/scheduled?said=cancelled").into_response()),
+        Cancel::Done => Ok(member.redirect_saying("/dashboard/scheduled", "cancelled")),
         Cancel::NotWaiting(state) => Ok(too_late(&member, id, state)),
         Cancel::Unknown => Err(missing()),
     }

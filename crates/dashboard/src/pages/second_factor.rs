@@ -30,10 +30,7 @@ struct SecondFactorPage<'a> {
 
 /// The address of this page. After signing in, it leads to `back`.
 pub(super) fn address(back: &ReturnPath) -> String {
-    match back.to_carry() {
-        Some(path) => format!("{PATH}?next={path}"),
-        None => PATH.to_owned(),
-    }
+    back.carried_by(PATH)
 }
 
 fn page(key: &FormKey, back: &ReturnPath, problem: Option<(StatusCode, &str)>) -> Response {

@@ -16,6 +16,7 @@ use http::StatusCode;
 
 use super::password::{chosen, disconnects};
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page, with_cookie};
@@ -300,6 +301,16 @@ async fn end_sessions(
 ) -> Result<Response, Failure> {
     let (person, own, by) = (person(&session)?, &dashboard.engine.own, session.by());
     if form.get("action") == Some("all") {
+        session.ask(
+            &form,
+            &Question {
+                title: "Sign out everywhere?",
+                text: "You are signed out in every browser, including this one.",
+                button: "Sign out everywhere",
+                back: PATH,
+                is_dangerous: true,
+            },
+        )?;
         own.end_sessions(&by, person).await?;
         let sign_in = ReturnPath::parse(None).sign_in_address();
         let response = Redirect::to(&sign_in).into_response();

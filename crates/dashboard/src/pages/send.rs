@@ -1,7 +1,7 @@
 //! Sending a message, with a preview of its size and price.
 
-mod draft;
-mod measure;
+pub(super) mod draft;
+pub(super) mod measure;
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use domain::message::AcceptedMessages;
 use domain::ports::ListRange;
 use domain::sender::SenderState;
 use engine::sending::submit::SubmitError;
@@ -26,9 +27,11 @@ use draft::Draft;
 use measure::Measure;
 
 /// Enough for a text of 255 parts, escaped, to a thousand recipients.
-const MAX_BYTES: usize = 512 * 1024;
+pub(super) const MAX_BYTES: usize = 512 * 1024;
 const MAX_SENDERS: u32 = 500;
 const AGAIN_AFTER_S: u32 = 2;
+pub(super) const SUSPENDED: &str =
+    "This account is suspended, so nothing can be sent. Ask the operator of this service.";
 
 #[derive(Template)]
 #[template(path = "send.html")]
@@ -49,11 +52,12 @@ struct MeasurePart {
     measure: Measure,
 }
 
-struct Refused {
+/// Why a message was not sent.
+pub(super) struct Refused {
     /// `None`: the problem is not in a field.
-    field: Option<&'static str>,
-    text: String,
-    status: StatusCode,
+    pub(super) field: Option<&'static str>,
+    pub(super) text: String,
+    pub(super) status: StatusCode,
 }
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -97,33 +101,46 @@ async fn send(
     if member.account.suspended {
         return dashboard.send_page(&member, draft, None).await;
     }
-    let sent = dashboard
-        .engine
-        .submit
-        .send(
-            &member.access(),
-            draft.order(),
-            Some(draft.once_only()),
-            None,
-        )
-        .await;
-    match sent {
+    match submit(&dashboard, &member, &draft).await {
         Ok(receipt) if receipt.messages == 1 => {
             let address = format!("/dashboard/messages/{}", receipt.first);
             Ok(Redirect::to(&address).into_response())
         }
         Ok(receipt) => {
-            let address = format!("/dashboard/messages?sent={}", receipt.messages);
-            Ok(Redirect::to(&address).into_response())
+            let said = format!("sent-{}", receipt.messages);
+            Ok(member.redirect_saying("/dashboard/messages", &said))
         }
-        Err(error) => {
-            let refused = Refused::new(error, &dashboard.settings.currency);
-            dashboard.send_page(&member, draft, Some(refused)).await
-        }
+        Err(refused) => dashboard.send_page(&member, draft, Some(refused)).await,
+    }
+}
+
+/// Sends a message; one draft is sent only once.
+pub(super) async fn submit(
+    dashboard: &Dashboard,
+    member: &Member,
+    draft: &Draft,
+) -> Result<AcceptedMessages, Refused> {
+    let once = Some(draft.once_only());
+    let access = member.access();
+    let sent = dashboard
+        .engine
+        .submit
+        .send(&access, draft.order(), once, None)
+        .await;
+    sent.map_err(|error| Refused::new(error, &dashboard.settings.currency))
+}
+
+/// Responds with a page that may show a refusal.
+pub(super) fn respond(status: StatusCode, page: &impl Template) -> Response {
+    let response = show_page(status, page);
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => with_retry_after(response, AGAIN_AFTER_S),
+        _ => response,
     }
 }
 
 impl Dashboard {
+    /// Approved senders, and numbers that the account owns.
     async fn approved_senders(&self, member: &Member) -> Result<Vec<String>, Failure> {
         let page = ListRange {
             limit: MAX_SENDERS,
@@ -133,7 +150,15 @@ impl Dashboard {
         let approved = senders
             .into_iter()
             .filter(|sender| sender.state == SenderState::Approved);
-        Ok(approved.map(|sender| sender.name.to_string()).collect())
+        let mut names: Vec<String> = approved.map(|sender| sender.name.to_string()).collect();
+        let numbers = self.engine.numbers.list().await?.into_iter();
+        let own = numbers.filter(|number| number.entry.account == member.account.id);
+        for number in own.map(|number| number.entry.number.to_string()) {
+            if !names.contains(&number) {
+                names.push(number);
+            }
+        }
+        Ok(names)
     }
 
     async fn send_page(
@@ -147,9 +172,7 @@ impl Dashboard {
         let mut status = StatusCode::OK;
         let mut frame = member.frame();
         if member.account.suspended {
-            frame = frame.with_problem(
-                "This account is suspended, so nothing can be sent. Ask the operator of this service.",
-            );
+            frame = frame.with_problem(SUSPENDED);
         }
         if let Some(refused) = &problem {
             status = refused.status;
@@ -166,11 +189,7 @@ impl Dashboard {
             problem,
             measure,
         };
-        let response = show_page(status, &page);
-        Ok(match status {
-            StatusCode::SERVICE_UNAVAILABLE => with_retry_after(response, AGAIN_AFTER_S),
-            _ => response,
-        })
+        Ok(respond(status, &page))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod confirm;
 mod register;
+mod withdraw;
 mod words;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use domain::ports::ListRange;
-use domain::sender::{Category, PIN_LIFETIME, SenderKind, SenderRecord, SenderState};
+use domain::sender::{Category, PIN_LIFETIME, SenderKind, SenderRecord, SenderState, Step};
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -40,6 +41,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/senders/{id}", get(show))
         .route("/dashboard/senders/{id}/confirm", post(confirm::confirm))
         .route("/dashboard/senders/{id}/pin", post(confirm::send_pin))
+        .route("/dashboard/senders/{id}/withdraw", post(withdraw::withdraw))
 }
 
 #[derive(Template)]
@@ -59,6 +61,7 @@ struct SenderRow {
     state: &'static str,
     class: &'static str,
     awaits_pin: bool,
+    may_withdraw: bool,
     next: &'static str,
     reason: Option<String>,
     category: Option<&'static str>,
@@ -81,6 +84,7 @@ impl From<SenderRecord> for SenderRow {
             state: meaning.state,
             class: state_class(sender.state),
             awaits_pin: sender.state == SenderState::AwaitingConfirmation,
+            may_withdraw: sender.state.after(Step::Reject).is_ok(),
             next: meaning.next,
             reason: sender.reason,
             category: sender.category.map(Category::name),
@@ -135,12 +139,15 @@ async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let sender = find(&dashboard, &member, &id).await?;
-    let frame = match query.get("said") {
+    let frame = match member.said(&query) {
         Some("registered") => member.frame().with_success(words::registered(&sender)),
         Some("pin") => member.frame().with_success(words::pin_sent(&sender)),
         Some("confirmed") if sender.state == SenderState::Approved => member
             .frame()
             .with_success("Confirmed. You may send from this number."),
+        Some("withdrawn") => member
+            .frame()
+            .with_success("The sender was withdrawn. You can register it again."),
         _ => member.frame(),
     };
     Ok(sender_page(frame, sender, FormInput::default()))

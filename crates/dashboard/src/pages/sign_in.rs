@@ -14,7 +14,7 @@ use crate::Dashboard;
 use crate::kit::browser::{Browser, FormKey};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
-use crate::kit::page::{Frame, SIGN_OUT, notice, show_bare, with_cookie, with_retry_after};
+use crate::kit::page::{Frame, SIGN_OUT, notice_with, show_bare, with_cookie, with_retry_after};
 use crate::kit::return_path::ReturnPath;
 
 /// The purposes of the tokens in the forms.
@@ -147,14 +147,29 @@ struct LinkPage {
 /// Opening the page does not use the link up, because mail programs open links in advance.
 pub(super) async fn ask_by_link(
     State(dashboard): State<Arc<Dashboard>>,
+    Path(link): Path<String>,
     browser: Browser,
-) -> Response {
+) -> Result<Response, Failure> {
+    if !dashboard.engine.sign_in.is_link_open(&link).await? {
+        return Ok(link_is_used());
+    }
     let key = browser.form_key();
     let page = LinkPage {
         frame: Frame::plain(),
         form_token: key.token(SIGN_IN_BY_LINK),
     };
-    with_cookie(show_bare(StatusCode::OK, &page), key.cookie(&dashboard))
+    let response = show_bare(StatusCode::OK, &page);
+    Ok(with_cookie(response, key.cookie(&dashboard)))
+}
+
+fn link_is_used() -> Response {
+    notice_with(
+        Frame::plain(),
+        StatusCode::NOT_FOUND,
+        "This link does not work",
+        "It was used before, has expired, or was not copied completely.",
+        Some(("/dashboard/sign-in", "Sign in with your password")),
+    )
 }
 
 /// Uses up the link of the first start.
@@ -173,11 +188,7 @@ pub(super) async fn sign_in_by_link(
         .redeem(&browser.device(), &link)
         .await?
     else {
-        return Ok(notice(
-            StatusCode::NOT_FOUND,
-            "This link does not work",
-            "It was used before, has expired, or was not copied completely.",
-        ));
+        return Ok(link_is_used());
     };
     dashboard.replace_session(&browser).await;
     Ok(with_cookie(
@@ -187,24 +198,29 @@ pub(super) async fn sign_in_by_link(
 }
 
 /// Signs out and redirects to the sign-in page, so that somebody else may sign in.
+///
+/// Browsers do not send the session cookie with forms of other sites, but would let the answer clear it. So the cookie
+/// is cleared only for a request that brings it.
 pub(super) async fn sign_out(
     State(dashboard): State<Arc<Dashboard>>,
     browser: Browser,
     form: Form,
 ) -> Result<Response, Failure> {
-    if let Some(session) = &browser.session {
-        if !browser.sent(&form, SIGN_OUT, Some(session)) {
-            return Err(Failure::NotFromHere);
-        }
-        dashboard
-            .engine
-            .sign_in
-            .end(browser.address, session)
-            .await?;
-    }
     let back = ReturnPath::parse(form.get("next"));
+    let response = Redirect::to(&back.sign_in_address()).into_response();
+    let Some(session) = &browser.session else {
+        return Ok(response);
+    };
+    if !browser.sent(&form, SIGN_OUT, Some(session)) {
+        return Err(Failure::NotFromHere);
+    }
+    dashboard
+        .engine
+        .sign_in
+        .end(browser.address, session)
+        .await?;
     Ok(with_cookie(
-        Redirect::to(&back.sign_in_address()).into_response(),
+        response,
         Some(dashboard.clear_session_cookie()),
     ))
 }

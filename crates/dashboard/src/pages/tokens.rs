@@ -10,7 +10,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use domain::billing::TextRoles;
 use domain::ports::TokenRecord;
@@ -71,6 +71,7 @@ struct TokensPage {
     frame: Frame,
     tokens: Vec<TokenRow>,
     clients: Vec<ClientRow>,
+    currency: String,
     admins_consent_only: bool,
     /// Name, words, and whether texts are shown to it.
     text_roles: Vec<(&'static str, &'static str, bool)>,
@@ -90,6 +91,8 @@ struct TokenRow {
     last_used: Option<Moment>,
     expires: Option<Moment>,
     is_expired: bool,
+    /// What the client may spend with it on one day.
+    daily_cap: Option<String>,
 }
 
 impl TokenRow {
@@ -111,6 +114,7 @@ impl TokenRow {
             last_used: token.last_used_at.map(Moment::from),
             expires: access.expires.map(Moment::from),
             is_expired,
+            daily_cap: access.grant_cap.map(|cap| cap.daily.to_string()),
         }
     }
 }
@@ -129,7 +133,7 @@ async fn show(
     admin: Admin,
     query: Query,
 ) -> Result<Response, Failure> {
-    let frame = match query.get("said") {
+    let frame = match admin.said(&query) {
         Some("deleted") => admin
             .frame()
             .with_success("Deleted. The next call with this token is answered with 401."),
@@ -138,6 +142,9 @@ async fn show(
             .with_success("Disconnected. The client’s next call is answered with 401."),
         Some("admins") => admin.frame().with_success(
             "From now on only admins can connect AI clients. Connected clients stay connected.",
+        ),
+        Some("rotated") => admin.frame().with_success(
+            "The signing secret was replaced. Show it below and give it to your receivers; callbacks are signed with both for a day.",
         ),
         Some("texts") => admin
             .frame()
@@ -164,6 +171,7 @@ async fn page(
     let page = TokensPage {
         frame,
         clients: clients.into_iter().map(ClientRow::from).collect(),
+        currency: dashboard.settings.currency.clone(),
         admins_consent_only: admin.account.rules.admins_consent_only,
         text_roles: text_roles(&admin.account.rules.texts_for),
         tokens: tokens
@@ -215,6 +223,7 @@ async fn ask_rotate(admin: Admin) -> Response {
     show_page(StatusCode::OK, &page)
 }
 
+/// Redirects, so that reloading the page does not replace the secret again: the one before would be lost at once.
 async fn rotate_secret(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
@@ -224,15 +233,11 @@ async fn rotate_secret(
     let rotated = accounts
         .rotate_callback_secret(&admin.by(), &admin.account, SECRET_OVERLAP)
         .await;
-    let secret = match rotated {
-        Ok(secret) => secret,
-        Err(AccountError::Store(error)) => return Err(error.into()),
-        Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
-    };
-    let frame = admin
-        .frame()
-        .with_success("This is the new secret. Callbacks are signed with both for a day.");
-    page(&dashboard, &admin, frame, Some(secret)).await
+    match rotated {
+        Ok(_) => Ok(admin.redirect_saying(HERE, "rotated")),
+        Err(AccountError::Store(error)) => Err(error.into()),
+        Err(_) => Err(Failure::NotFound(Box::new(admin.frame()))),
+    }
 }
 
 #[derive(Template)]
@@ -282,5 +287,5 @@ async fn delete(
         Err(AccountError::Store(error)) => return Err(error.into()),
         Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
     }
-    Ok(Redirect::to(&format!("{HERE}?said=deleted")).into_response())
+    Ok(admin.redirect_saying(HERE, "deleted"))
 }

@@ -22,11 +22,13 @@ pub enum Permission {
     SmsRates,
     /// Read reference data and correct numbers.
     NumbersRead,
+    /// Have one-time codes sent, and check them.
+    VerifySend,
 }
 
 impl Permission {
     /// Every permission, in the order in which lists show them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SmsSend,
         Self::SmsRead,
         Self::ViberSend,
@@ -34,6 +36,7 @@ impl Permission {
         Self::HlrLookup,
         Self::SmsRates,
         Self::NumbersRead,
+        Self::VerifySend,
     ];
 
     /// The name that tokens, scopes and the command line use.
@@ -46,6 +49,7 @@ impl Permission {
             Self::HlrLookup => "hlr:lookup",
             Self::SmsRates => "sms:rates",
             Self::NumbersRead => "numbers:read",
+            Self::VerifySend => "verify:send",
         }
     }
 

@@ -13,6 +13,8 @@ const SHORT_CODE_DIGITS: std::ops::RangeInclusive<usize> = 3..=8;
 pub enum InboundNumber {
     Msisdn(Msisdn),
     ShortCode(String),
+    /// It was erased from a stored message.
+    Erased,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +57,7 @@ impl InboundNumber {
         match self {
             Self::Msisdn(number) => number.digits(),
             Self::ShortCode(digits) => digits,
+            Self::Erased => "",
         }
     }
 }
@@ -64,6 +67,7 @@ impl fmt::Display for InboundNumber {
         match self {
             Self::Msisdn(number) => number.fmt(f),
             Self::ShortCode(digits) => f.write_str(digits),
+            Self::Erased => Ok(()),
         }
     }
 }

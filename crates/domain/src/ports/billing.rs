@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::billing::{AccountFunds, LedgerEntry, SpendingRules};
-use crate::ids::AccountId;
+use crate::billing::{AccountFunds, GrantCap, LedgerEntry, NotPaid, SpendingRules};
+use crate::ids::{AccountId, GrantId};
 use crate::money::Money;
 use crate::number::msisdn::Msisdn;
 
@@ -62,6 +62,25 @@ pub trait BillingStore: Send + Sync + 'static {
         limit: u32,
         now: Timestamp,
     ) -> Result<Option<Msisdn>, StoreError>;
+
+    /// Counts what a client is about to spend on a day, unless that exceeds its cap.
+    async fn spend_of_grant(
+        &self,
+        cap: GrantCap,
+        cost: Money,
+        day: i32,
+    ) -> Result<Result<(), NotPaid>, StoreError>;
+
+    /// Takes back what was counted for a request on that day, because it was refused.
+    async fn unspend_of_grant(
+        &self,
+        grant: GrantId,
+        cost: Money,
+        day: i32,
+    ) -> Result<(), StoreError>;
+
+    /// What a client has spent on a day; counted only for grants with a cap.
+    async fn find_grant_spending(&self, grant: GrantId, day: i32) -> Result<Money, StoreError>;
 
     /// The entries of an account before the entry `before`, the newest first.
     async fn list_ledger(

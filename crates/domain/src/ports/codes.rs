@@ -1,9 +1,10 @@
-//! Confirmation codes.
+//! Confirmation codes, and the keys of the service.
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
+use crate::encryption::KEY_BYTES;
 
 /// Confirmation codes, except for the PINs of sender IDs.
 #[async_trait]
@@ -19,4 +20,10 @@ pub trait CodeStore: Send + Sync + 'static {
         age: SignedDuration,
         limit: u32,
     ) -> Result<u64, StoreError>;
+}
+
+/// The service's keys, as the database knows them.
+pub trait KeyStore: Send + Sync + 'static {
+    /// Keys for a purpose of their own: the first one proves, all of them verify.
+    fn derived_keys(&self, purpose: &str) -> Vec<[u8; KEY_BYTES]>;
 }

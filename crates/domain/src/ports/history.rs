@@ -106,8 +106,19 @@ pub struct MessageSummary {
     pub parts: u8,
     /// The charge, all parts together.
     pub price: Money,
+    /// The charge minus the refund. `None` until the message ends, and for messages that ended before this was stored.
+    pub charged: Option<Money>,
+    pub test_mode: Option<TestMode>,
     pub network: Option<Network>,
     pub accepted_at: Timestamp,
+}
+
+impl MessageSummary {
+    /// What was given back when the message ended.
+    pub fn refunded(&self) -> Money {
+        let charged = self.charged.unwrap_or(self.price);
+        self.price.minus(charged)
+    }
 }
 
 /// A part that a carrier took.
@@ -133,7 +144,6 @@ pub struct MessageDetail {
     /// The report of a lookup.
     pub result: Option<String>,
     pub dlr_url: Option<String>,
-    pub test_mode: Option<TestMode>,
     pub scheduled_at: Option<Timestamp>,
     /// It is not sent after this time.
     pub expires_at: Timestamp,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cursor, Page, StoreError};
+use super::{Cursor, NewReply, Page, StoreError};
 use crate::callback_url::CallbackUrl;
 use crate::ids::{AccountId, MessageId, NodeId};
 use crate::inbound::assembly::PartText;
@@ -104,6 +104,8 @@ pub struct NewInbound {
     pub message: InboundMessage,
     /// `None` if it is only in the inbox.
     pub url: Option<CallbackUrl>,
+    /// The reply to a word such as STOP, stored with the message and sent afterwards.
+    pub reply: Option<NewReply>,
 }
 
 /// What a carrier delivered.
@@ -218,7 +220,8 @@ pub trait InboundStore: Send + Sync + 'static {
         url: Option<&CallbackUrl>,
     ) -> Result<(), StoreError>;
 
-    /// Removes an entry. `false` if there is none.
+    /// Removes an entry, and raises [`AccessStore::access_version`](super::AccessStore::access_version): the account may
+    /// not send under the number any more. `false` if there is none.
     async fn remove_number(
         &self,
         number: &InboundNumber,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::delivery::{Callback, CarrierAnswer, CarrierRef, Delivery, QueuedMessage, Receipt};
 use crate::ids::{AccountId, MessageId};
+use crate::inbound::assembly::WholeText;
 use crate::inbound::header::Concatenation;
 use crate::inbound::number::InboundNumber;
 use crate::inbound::text::Alphabet;
@@ -115,6 +116,9 @@ pub struct HomeNetwork {
 pub trait NumberLocator: Send + Sync + 'static {
     fn locate(&self, number: &Msisdn) -> HomeNetwork;
 
+    /// The mobile operator of a network.
+    fn operator_of(&self, network: Network) -> Option<HomeNetwork>;
+
     /// Another mobile operator of the same country, for a ported number.
     fn other_operator(&self, home: &HomeNetwork) -> Option<HomeNetwork>;
 }
@@ -156,9 +160,28 @@ pub struct HandsetText {
     pub udh: Option<Udh>,
 }
 
+/// A whole message from a handset, as another service received it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardedText {
+    pub carrier: String,
+    /// The sender, with `+` if it is a phone number.
+    pub from: String,
+    pub to: InboundNumber,
+    pub whole: WholeText,
+    /// What the header holds besides concatenation.
+    pub udh: Option<Udh>,
+    /// How many parts were announced.
+    pub parts: u8,
+}
+
 /// Receives messages from handsets.
 #[async_trait]
 pub trait HandsetSink: Send + Sync + 'static {
+    /// Stores a message once; after `Ok`, the carrier may forget it. `source` is a hash of the carrier and its ID of the
+    /// message: the same one is recognised however late it comes again, and on every node.
+    async fn receive_once(&self, source: [u8; 16], text: ForwardedText)
+    -> Result<(), ReceiptError>;
+
     /// Stores a text; after `Ok`, the carrier may forget it.
     async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError>;
 
@@ -169,20 +192,39 @@ pub trait HandsetSink: Send + Sync + 'static {
     fn end_session(&self, session: i64);
 }
 
+/// A request that a carrier sent by HTTP.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CarrierPost<'a> {
+    /// Names in lower case.
+    pub headers: &'a [(&'a str, &'a str)],
+    pub body: &'a [u8],
+}
+
+impl<'a> CarrierPost<'a> {
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        let found = self.headers.iter().find(|(header, _)| *header == name);
+        found.map(|(_, value)| *value)
+    }
+}
+
 /// The result of a report that a carrier sent by HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportResult {
     /// It is stored, or there is nothing to store. The carrier need not send it again.
     Yes,
+    /// A text from a handset is stored. The answer must be empty: some carriers send back whatever it says.
+    TextStored,
     /// It cannot be stored now. The carrier sends it again.
     NotNow,
     /// There is no such carrier, or this service did not make the URL.
     UnknownAddress,
+    /// Nothing proves that the carrier sent it.
+    Unproven,
     /// It is not a report, for this reason.
     NotAReport(String),
 }
 
-/// Accepts the reports that carriers send by HTTP.
+/// Accepts the reports and the texts from handsets that carriers send by HTTP.
 #[async_trait]
 pub trait CarrierReports: Send + Sync + 'static {
     /// Accepts a report about a message. `proof` is the end of the URL that it was sent to, which only this service can
@@ -192,8 +234,11 @@ pub trait CarrierReports: Send + Sync + 'static {
         carrier: &str,
         message: MessageId,
         proof: &str,
-        body: &[u8],
+        post: CarrierPost<'_>,
     ) -> ReportResult;
+
+    /// Accepts a text from a handset. `proof` is the end of the carrier's URL for such texts.
+    async fn take_text(&self, carrier: &str, proof: &str, post: CarrierPost<'_>) -> ReportResult;
 }
 
 /// Sends callbacks.

@@ -81,6 +81,15 @@ pub struct SenderFilter {
     pub after: Option<SenderId>,
 }
 
+/// What entitles an account to an originator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SenderRight {
+    /// An approved sender ID.
+    SenderId,
+    /// It owns the number, or a keyword of it.
+    Number,
+}
+
 /// Sender IDs.
 ///
 /// Every change of a sender ID's state raises [`AccessStore::access_version`](super::AccessStore::access_version) in
@@ -137,6 +146,10 @@ pub trait SenderStore: AuditStore {
         limit: u32,
     ) -> Result<u64, StoreError>;
 
-    /// Whether the account has an approved sender ID that equals this name.
-    async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError>;
+    /// Why the account may use an originator without further conditions, if it may; a number is given as its digits.
+    async fn find_sender_right(
+        &self,
+        account: AccountId,
+        name: &str,
+    ) -> Result<Option<SenderRight>, StoreError>;
 }

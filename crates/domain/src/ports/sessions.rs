@@ -36,6 +36,9 @@ pub trait SessionStore: Send + Sync + 'static {
         expires: Timestamp,
     ) -> Result<(), StoreError>;
 
+    /// Whether a sign-in link can still be used.
+    async fn has_sign_in_link(&self, link: &TokenHash, now: Timestamp) -> Result<bool, StoreError>;
+
     /// Uses up a sign-in link and opens a session, in one step. `false` if the link is unknown, used or expired.
     async fn redeem_sign_in_link(
         &self,
@@ -52,6 +55,17 @@ pub trait SessionStore: Send + Sync + 'static {
 
     /// Stores that a session was used.
     async fn touch_session(&self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError>;
+
+    /// When the person last proved who they are: by signing in, or by their password afterwards. `None` if the session
+    /// is unknown or has expired.
+    async fn find_proof(
+        &self,
+        session: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Stores that the password was entered again in a session.
+    async fn set_proof(&self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError>;
 
     /// The sessions of a person, the last used one first; at most `limit`.
     async fn list_sessions(

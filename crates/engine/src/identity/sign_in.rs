@@ -132,6 +132,12 @@ impl SignIn {
         Ok(secret)
     }
 
+    /// Whether a link can still be redeemed.
+    pub async fn is_link_open(&self, link: &str) -> Result<bool, StoreError> {
+        let link = TokenHash::from_secret(link);
+        self.store.has_sign_in_link(&link, self.clock.now()).await
+    }
+
     /// Redeems a link. Returns the secret of the new session, or `None` if the link is unknown, used or expired.
     pub async fn redeem(&self, device: &Device, link: &str) -> Result<Option<String>, StoreError> {
         let (secret, session) = new_session(self.clock.now(), device);

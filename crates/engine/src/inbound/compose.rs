@@ -5,14 +5,17 @@ use std::sync::Arc;
 use domain::inbound::assembly::WholeText;
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
+use domain::inbound::words::{Request, Words};
 use domain::message::text::Udh;
-use domain::ports::{Cursor, MessageFilter, NewInbound, Store, StoreError};
-use domain::{AccountId, Channel, MessageId, Msisdn, Timestamp};
+use domain::opt_out::OptOutKey;
+use domain::ports::{Cursor, MessageFilter, NewInbound, NewReply, Store, StoreError};
+use domain::{AccountId, Channel, MessageId, Msisdn, Originator, Timestamp};
 use jiff::SignedDuration;
 
-use super::owner::Owners;
+use super::owner::{AskedOf, Found, Owners};
 use crate::catalogue::Catalogues;
 use crate::cluster::id_blocks::IdBlocks;
+use crate::refusals::opt_outs::OptOuts;
 
 /// How old a message may be that a text replies to.
 const REPLY_WITHIN: SignedDuration = SignedDuration::from_hours(72);
@@ -28,17 +31,26 @@ pub(super) struct Text {
     pub(super) received_at: Timestamp,
 }
 
-/// Makes messages of texts.
-pub(super) struct Composer {
+/// Makes messages of texts, and does what words such as STOP ask for.
+pub struct Composer {
     store: Arc<dyn Store>,
     catalogues: Arc<Catalogues>,
+    opt_outs: Arc<OptOuts>,
+    words: Arc<Words>,
     owners: Owners,
     ids: IdBlocks,
 }
 
 impl Composer {
-    pub(super) fn new(store: Arc<dyn Store>, catalogues: Arc<Catalogues>) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        catalogues: Arc<Catalogues>,
+        opt_outs: Arc<OptOuts>,
+        words: Arc<Words>,
+    ) -> Self {
         Self {
+            opt_outs,
+            words,
             owners: Owners::new(store.clone()),
             ids: IdBlocks::new(store.clone()),
             store,
@@ -46,9 +58,11 @@ impl Composer {
         }
     }
 
-    /// Finds the owner of a text, and what it replies to.
+    /// Finds the owner of a text, and what it replies to. What the text asks for is done before it is stored, and may
+    /// be done again if storing fails: it can be repeated.
     pub(super) async fn message(&self, text: Text) -> Result<NewInbound, StoreError> {
-        let owner = self.owners.find(&text.to, &text.whole.text).await?;
+        let (whole, number) = (&text.whole.text, &text.to);
+        let Found { owner, asked } = self.owners.find(number, whole, &self.words).await?;
         let sender = Msisdn::parse(&text.from).ok();
         let network = sender
             .as_ref()
@@ -60,6 +74,10 @@ impl Composer {
                 self.find_replied(account, sender, number, text.received_at)
                     .await?
             }
+            _ => None,
+        };
+        let reply = match (asked, sender) {
+            (Some(asked), Some(handset)) => self.fulfil(&asked, account, handset, number).await?,
             _ => None,
         };
         let id = self.ids.take(1).await?;
@@ -82,7 +100,46 @@ impl Composer {
                 received_at: text.received_at,
             },
             url,
+            reply,
         })
+    }
+
+    /// Changes opt-out lists as a text asks, and returns the reply to it. The owner of the text replies, else the first
+    /// account that it is for.
+    async fn fulfil(
+        &self,
+        asked: &AskedOf,
+        owner: Option<AccountId>,
+        handset: Msisdn,
+        number: &InboundNumber,
+    ) -> Result<Option<NewReply>, StoreError> {
+        let key = OptOutKey {
+            recipient: handset,
+            sender: Originator::parse(&number.to_string()).ok(),
+        };
+        let mut is_answered = asked.request != Request::Start;
+        for account in &asked.accounts {
+            match asked.request {
+                Request::Stop => {
+                    let added = self.opt_outs.add_by_keyword(*account, key.clone());
+                    added.await?;
+                }
+                Request::Start => {
+                    is_answered |= self.opt_outs.remove_by_keyword(*account, &key).await?;
+                }
+                Request::Help => {}
+            }
+        }
+        let account = owner.or_else(|| asked.accounts.first().copied());
+        let Some(account) = account.filter(|_| is_answered) else {
+            return Ok(None);
+        };
+        let own = self
+            .store
+            .find_reply(account, asked.request, asked.language)
+            .await?;
+        let text = own.unwrap_or_else(|| asked.language.default_reply(asked.request).to_owned());
+        Ok((!text.is_empty()).then_some(NewReply { account, text }))
     }
 
     /// The newest message of the account from a number to a handset.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use domain::inbound::language::Language;
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
-use domain::inbound::words::compared;
+use domain::inbound::words::{Request, compared};
 use domain::ports::{
     Cursor, ForbiddenUrl, InboundFilter, NumberEntry, OwnedNumber, Page, Store, StoreError,
     UrlGuard,
@@ -78,6 +79,13 @@ impl Numbers {
         self.store.list_numbers().await
     }
 
+    /// The numbers of one account.
+    pub async fn list_of(&self, account: AccountId) -> Result<Vec<OwnedNumber>, StoreError> {
+        let mut listed = self.store.list_numbers().await?;
+        listed.retain(|number| number.entry.account == account);
+        Ok(listed)
+    }
+
     /// Takes a number, or a keyword of it, from its account. `false` if nobody has it.
     pub async fn remove(
         &self,
@@ -118,6 +126,32 @@ impl Numbers {
             .await?;
         let set = self.store.set_inbound_url(account, url).await;
         recorded.done(set.map_err(AddNumberError::from)).await
+    }
+
+    /// Sets the account's own reply to a word such as STOP: for one language, or for all without one of their own.
+    /// Empty for no reply; `None` for the service's own text.
+    pub async fn set_reply(
+        &self,
+        by: &Actor,
+        account: AccountId,
+        request: Request,
+        language: Option<Language>,
+        text: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let what = match text {
+            None => "default",
+            Some("") => "off",
+            Some(_) => "a text",
+        };
+        let of_language =
+            language.map_or_else(String::new, |language| format!(" in {}", language.code()));
+        let detail = format!("reply to {}{of_language}: {what}", request.name());
+        let recorded = self
+            .audit
+            .record(by, Some(account), Action::AccountInbound, account, &detail)
+            .await?;
+        let set = self.store.set_reply(account, request, language, text).await;
+        recorded.done(set).await
     }
 
     /// Messages from handsets, the newest first.

@@ -9,7 +9,6 @@ use domain::ports::{Delivered, DeliveredCopy, IfUnclear, Store, StoreError};
 use domain::{Clock, MessageId, Msisdn, NodeId};
 
 use super::compose::{Composer, Text};
-use crate::catalogue::Catalogues;
 use crate::entropy;
 
 /// Sends texts as if a handset had sent them.
@@ -20,11 +19,11 @@ pub struct SimulatedHandset {
 }
 
 impl SimulatedHandset {
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, catalogues: Arc<Catalogues>) -> Self {
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, composer: Composer) -> Self {
         Self {
-            composer: Composer::new(store.clone(), catalogues),
             store,
             clock,
+            composer,
         }
     }
 

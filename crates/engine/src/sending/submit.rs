@@ -2,6 +2,7 @@
 
 mod approvals;
 mod cost;
+mod grant_caps;
 mod health;
 mod intake;
 mod lookup;
@@ -19,7 +20,8 @@ use domain::billing::NotPaid;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, Clock, Code, Country, Msisdn, Originator, Timestamp, TraceContext,
+    Access, AccountId, Channel, Clock, Code, Country, MessageId, Msisdn, Originator, Timestamp,
+    TraceContext,
 };
 use jiff::SignedDuration;
 
@@ -27,15 +29,18 @@ use crate::batcher::{BatchError, Limits};
 use crate::catalogue::Catalogues;
 use crate::invalid::{Field, Invalid};
 use crate::monitoring::ended::EndedCounters;
+use crate::refusals::Content;
 use crate::sending::dispatch::Dispatch;
 use crate::sending::routing::Routing;
 use crate::{Guards, Settings};
 
 pub use approvals::Approvals;
 pub use cost::{Cost, Preview};
+pub use grant_caps::GrantCaps;
 pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
+pub(crate) use sms::check_one;
 pub use sms::{SmsInput, To};
 pub(crate) use stages::{Checked, RoutedRequest};
 pub use viber::{ActionInput, ViberInput};
@@ -113,6 +118,18 @@ impl IdempotentRequest {
             body: domain::sha256(&[body]),
         })
     }
+
+    /// Of the reply to a message from a handset. No caller can have this key: it is not visible ASCII.
+    pub(crate) fn of_reply(to: MessageId) -> Self {
+        let key = domain::sha256(&[b"\0reply to ", to.to_string().as_bytes()]);
+        Self { key, body: key }
+    }
+}
+
+/// What callers may use and spend.
+pub struct CallerLimits {
+    pub approvals: Approvals,
+    pub grant_caps: GrantCaps,
 }
 
 /// Accepts messages.
@@ -125,6 +142,7 @@ pub struct Submit {
     catalogues: Arc<Catalogues>,
     routing: Arc<Routing>,
     approvals: Approvals,
+    grant_caps: GrantCaps,
     pruning: tokio::task::AbortHandle,
 }
 
@@ -136,7 +154,7 @@ impl Submit {
         clock: Arc<dyn Clock>,
         guards: Guards,
         routing: Arc<Routing>,
-        approvals: Approvals,
+        callers: CallerLimits,
         dispatch: Option<Arc<Dispatch>>,
         settings: &Settings,
     ) -> Self {
@@ -157,7 +175,8 @@ impl Submit {
             images: guards.images,
             catalogues: routing.catalogues().clone(),
             routing,
-            approvals,
+            approvals: callers.approvals,
+            grant_caps: callers.grant_caps,
             store,
             clock,
             pruning: pruning.abort_handle(),
@@ -195,8 +214,8 @@ impl Submit {
         checked.trace = trace;
         let routed = self.route(checked)?;
         routed.check_countries(access)?;
-        self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
-            .await
+        let fields = [Field::Recipients, Field::DlrUrl];
+        self.accept(access, routed, fields, repeatable).await
     }
 
     /// Checks a request for Viber messages and stores them. Once this returns `Ok`, they survive a power cut.
@@ -220,8 +239,8 @@ impl Submit {
                 Invalid::new(Field::ImageUrl, unusable).with_code(Code::BAD_IMAGE)
             })?;
         }
-        self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
-            .await
+        let fields = [Field::Recipients, Field::DlrUrl];
+        self.accept(access, routed, fields, repeatable).await
     }
 
     /// Checks a request for a lookup and stores it. Once this returns `Ok`, it survives a power cut.
@@ -236,8 +255,8 @@ impl Submit {
         let mut checked = order.check(access.account, self.clock.now())?;
         checked.trace = trace;
         let routed = self.route(checked).map_err(lookup::as_subscriber)?;
-        self.accept(routed, [Field::Subscriber, Field::CallbackUrl], repeatable)
-            .await
+        let fields = [Field::Subscriber, Field::CallbackUrl];
+        self.accept(access, routed, fields, repeatable).await
     }
 
     fn route(&self, checked: Checked) -> Result<RoutedRequest, Invalid> {
@@ -249,6 +268,7 @@ impl Submit {
     /// Stores a request after its callback URL has been checked.
     async fn accept(
         &self,
+        access: &Access,
         routed: RoutedRequest,
         [recipient_field, url_field]: [Field; 2],
         repeatable: Option<IdempotentRequest>,
@@ -256,7 +276,12 @@ impl Submit {
         self.check_callback(&routed.checked, url_field).await?;
         routed.check_routes(recipient_field)?;
         let claim = repeatable.map(|request| claim(request, routed.checked.accepted_at));
-        self.intake.store(routed, claim).await
+        let reserved = self.grant_caps.reserve(access, &routed).await?;
+        let stored = self.intake.store(routed, claim).await;
+        if let (Err(error), Some(reserved)) = (&stored, reserved) {
+            self.grant_caps.release(reserved, error).await;
+        }
+        stored
     }
 
     /// Checks that the service may call the callback URL.
@@ -268,16 +293,54 @@ impl Submit {
         allowed.map_err(|forbidden| Invalid::new(field, forbidden))
     }
 
-    /// Sends a message of the service itself: with high priority, free of charge, and with a short validity. Once this
-    /// returns `Ok`, it survives a power cut.
+    /// Sends a message that the service writes: with high priority and a short validity. Once this returns `Ok`, it
+    /// survives a power cut.
     pub(crate) async fn send_notice(
         &self,
         account: AccountId,
         notice: Notice,
+        repeatable: Option<IdempotentRequest>,
     ) -> Result<AcceptedMessages, SubmitError> {
-        let routed = self.route(notice.check(account, self.clock.now())?)?;
-        routed.check_routes(Field::SenderName)?;
-        self.intake.store(routed, None).await
+        let number_field = if notice.paid {
+            Field::Recipients
+        } else {
+            Field::SenderName
+        };
+        let now = self.clock.now();
+        let routed = self.route(notice.check(account, now)?)?;
+        routed.check_routes(number_field)?;
+        let claim = repeatable.map(|request| claim(request, now));
+        self.intake.store(routed, claim).await
+    }
+
+    /// The originator of an account's message, if the account may use it.
+    pub(crate) async fn originator(
+        &self,
+        access: &Access,
+        from: &str,
+    ) -> Result<Originator, SubmitError> {
+        self.approvals.originator(access, from).await
+    }
+
+    /// Why an account's SMS would not be sent, if so: the recipient opted out, or it is blocked.
+    pub(crate) fn find_refusal(
+        &self,
+        account: AccountId,
+        to: &Msisdn,
+        from: &Originator,
+        text: &str,
+    ) -> Option<Code> {
+        let content = Content {
+            account,
+            channel: Channel::Sms,
+            from: Some(from),
+            text,
+            notice: false,
+        };
+        let mut found = None;
+        let refusals = self.routing.refusals();
+        refusals.check(&content, [to].into_iter(), |_, code| found = Some(code));
+        found
     }
 
     /// Whether the account may send to this number's country.

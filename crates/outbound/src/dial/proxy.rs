@@ -1,7 +1,7 @@
 //! Connections through an HTTP proxy: a tunnel by `CONNECT` for each origin, for http and https alike.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -21,12 +21,13 @@ const MAX_HEAD_BYTES: usize = 8 * 1024;
 const LOGGED_EVERY: Duration = Duration::from_mins(1);
 
 /// The proxy that connections are made through. Its password is never shown.
+#[derive(Clone)]
 pub struct HttpProxy {
     host: String,
     port: u16,
     /// The value of `Proxy-Authorization`.
     authorization: Option<String>,
-    logged_at: Mutex<Option<Instant>>,
+    logged_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Host and port.
@@ -57,7 +58,7 @@ impl HttpProxy {
             host: host.trim_matches(['[', ']']).to_owned(),
             port: url.port_or_known_default().ok_or(FORM)?,
             authorization,
-            logged_at: Mutex::default(),
+            logged_at: Arc::default(),
         })
     }
 

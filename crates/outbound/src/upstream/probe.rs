@@ -7,8 +7,8 @@ use http::StatusCode;
 
 use super::BAD_TOKEN;
 use super::client::UpstreamClient;
-use super::health::UpstreamHealth;
 use super::verdict::answer_text;
+use crate::health::HttpHealth;
 
 /// The first pause between two checks. It doubles until a message is accepted.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Checks once at the start, so that a wrong token is noticed before the first message, and whenever the upstream is
 /// down. Runs until it is dropped.
-pub(super) async fn run(client: Arc<UpstreamClient>, health: Arc<UpstreamHealth>) {
+pub(super) async fn run(client: Arc<UpstreamClient>, health: Arc<HttpHealth>) {
     if let Err(why) = check(&client).await {
         health.set_down(&why);
     }

@@ -1,14 +1,16 @@
 //! Receives the reports of all upstreams and passes each to the carrier that its URL names.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
 use domain::MessageId;
-use domain::ports::{CarrierReports, ReportResult};
+use domain::ports::{CarrierPost, CarrierReports, ReportResult};
 
 use super::Upstream;
-use super::proof::ProofKey;
+use crate::proof::ProofKey;
+use crate::texts;
 
 /// How many former tokens of a carrier are remembered.
 const MAX_FORMER_KEYS: usize = 4;
@@ -65,9 +67,9 @@ impl ReportingCarrier {
         all.take(MAX_FORMER_KEYS).collect()
     }
 
-    fn admits(&self, carrier: &str, message: MessageId, proof: &str) -> bool {
+    fn admits(&self, carrier: &str, subject: impl Display + Copy, proof: &str) -> bool {
         let mut keys = std::iter::once(&self.upstream.proofs).chain(&self.former);
-        keys.any(|key| key.verifies(carrier, message, proof))
+        keys.any(|key| key.verifies(carrier, subject, proof))
     }
 }
 
@@ -78,13 +80,22 @@ impl CarrierReports for UpstreamReports {
         carrier: &str,
         message: MessageId,
         proof: &str,
-        body: &[u8],
+        post: CarrierPost<'_>,
     ) -> ReportResult {
         match self.find(carrier) {
             Some(reporting) if reporting.admits(carrier, message, proof) => {
-                reporting.upstream.take_report(message, body).await
+                reporting.upstream.take_report(message, post.body).await
             }
             _ => ReportResult::UnknownAddress,
+        }
+    }
+
+    async fn take_text(&self, carrier: &str, proof: &str, post: CarrierPost<'_>) -> ReportResult {
+        match self.find(carrier) {
+            Some(reporting) if reporting.admits(carrier, texts::SUBJECT, proof) => {
+                reporting.upstream.take_text(post.body).await
+            }
+            _ => ReportResult::Unproven,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use url::Url;
 
-use super::proof::ProofKey;
+use crate::proof::ProofKey;
 
 /// The range of `expireIn` in the REST contract.
 const EXPIRE_IN_S: std::ops::RangeInclusive<i64> = 360..=432_000;

@@ -6,6 +6,9 @@ use std::time::Duration;
 use http::HeaderName;
 use url::Url;
 
+use crate::proof::ProofKey;
+use crate::texts;
+
 /// The default header for the token.
 pub const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-service-token");
 
@@ -26,6 +29,14 @@ pub struct UpstreamSettings {
     pub max_per_second: Option<u32>,
     /// How long to wait for a response before the message is tried again.
     pub timeout: Duration,
+}
+
+impl UpstreamSettings {
+    /// Where the upstream sends texts from handsets. It contains a proof, so it must not be logged.
+    pub fn inbound_url(&self) -> Url {
+        let key = ProofKey::new(self.token.as_bytes());
+        texts::inbound_url(&self.report_url, &self.name, &key)
+    }
 }
 
 /// Omits the token.

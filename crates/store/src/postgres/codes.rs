@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use deadpool_postgres::Transaction;
 use domain::code_cap::{self, CodeCapReached, NUMBER_DAY};
 use domain::delivery::QueuedMessage;
+use domain::encryption::KEY_BYTES;
 use domain::ids::AccountId;
 use domain::message::code_text::{self, SHOWN};
 use domain::message::{Recipient, Submission};
-use domain::ports::{CodeStore, StoreError};
+use domain::ports::{CodeStore, KeyStore, StoreError};
 use domain::{KeyRing, MessageId, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
@@ -72,6 +73,12 @@ impl CodeStore for PostgresStore {
     }
 }
 
+impl KeyStore for PostgresStore {
+    fn derived_keys(&self, purpose: &str) -> Vec<[u8; KEY_BYTES]> {
+        self.keys.derived_keys(purpose)
+    }
+}
+
 fn read_count(row: &Row) -> Result<u64, Corrupt> {
     u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"))
 }
@@ -117,6 +124,18 @@ pub(super) async fn find_texts(
     Ok(found.iter().map(read).collect::<Result<_, _>>()?)
 }
 
+/// Waits for other codes of the same account or number.
+pub(super) async fn lock(
+    transaction: &Transaction<'_>,
+    number: Msisdn,
+    account: AccountId,
+) -> Result<(), Fault> {
+    let (number, account) = (number.as_i64(), account.as_i64());
+    execute(transaction, LOCK, &[&account, &number])
+        .await
+        .map(drop)
+}
+
 /// Counts a code that is about to be sent, unless the limit is reached.
 pub(super) async fn count(
     transaction: &Transaction<'_>,
@@ -124,8 +143,8 @@ pub(super) async fn count(
     account: AccountId,
     now: Timestamp,
 ) -> Result<Result<(), CodeCapReached>, Fault> {
+    lock(transaction, number, account).await?;
     let (number, account) = (number.as_i64(), account.as_i64());
-    execute(transaction, LOCK, &[&account, &number]).await?;
     let sent_to = list(
         transaction,
         sql::SENT_TO.postgres,

@@ -22,7 +22,8 @@ use crate::rows::records::SentColumns;
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
 /// Final states never change. Each message that this ends is returned once, and so is each delivery report that it
-/// creates. Lookups are counted when their answer is known. The tables are those of [`DayStatements`].
+/// creates. Lookups are counted when their answer is known, test messages never. The tables are those of
+/// [`DayStatements`].
 const END: &str = concat!(
     "WITH ended AS (
         UPDATE {message} AS m SET status = g.status, error = g.error, final_us = g.at_us,
@@ -35,7 +36,7 @@ const END: &str = concat!(
             AS g (id, status, error, at_us, result, charged, carrier, sent_us, cost_micros)
         WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
-            m.parts, m.trace, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
+            m.parts, m.trace, m.test_mode, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
     cost!(),
     " AS cost_micros,
             -1::bigint AS owner, 0::smallint AS lane
@@ -53,7 +54,7 @@ const END: &str = concat!(
         INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
         SELECT $6::bigint, due_us, id, $7::int, message_id FROM created
     ), counted AS (",
-    count_traffic!("SELECT * FROM ended WHERE channel <> 2"),
+    count_traffic!("SELECT * FROM ended WHERE channel <> 2 AND test_mode IS NULL"),
     ")
     SELECT id, channel, account_id, dlr_url, network, NULL::bigint, began_us, trace FROM ended
     UNION ALL

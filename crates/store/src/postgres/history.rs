@@ -346,5 +346,7 @@ pub(super) fn summary(row: &Row, at: usize) -> Result<SummaryColumns, Corrupt> {
         body: column(row, at + 13)?,
         price_micros: column(row, at + 14)?,
         accepted_us: column(row, at + 15)?,
+        charged_micros: column(row, at + 16)?,
+        test_mode: column(row, at + 17)?,
     })
 }

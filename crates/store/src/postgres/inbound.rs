@@ -10,7 +10,8 @@ use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
 use domain::ports::{
     Cursor, Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundPart,
-    InboundStore, NewInbound, NumberEntry, OwnedNumber, Page, PartKey, PartSet, StoreError,
+    InboundStore, NewInbound, NewReply, NumberEntry, OwnedNumber, Page, PartKey, PartSet,
+    StoreError,
 };
 use domain::{CallbackUrl, Timestamp};
 use jiff::SignedDuration;
@@ -25,7 +26,7 @@ use crate::rows::inbound::{
     entry_key, judge_copy, message, owned_number, part_sets, set_key, stored_part,
 };
 use crate::rows::{Corrupt, before, duration_us, micros, page};
-use crate::sql::inbound as sql;
+use crate::sql::{inbound as sql, replies};
 
 /// A node that is not alive any more has no sessions.
 const FIND_COPIES: &str = concat!(
@@ -80,10 +81,21 @@ const PRUNE: &str = concat!(
             SELECT o.id FROM (SELECT id, received_us FROM inbound ORDER BY id LIMIT $2) AS o WHERE o.received_us <= ",
     now_us!(),
     " - $1::bigint))
-        RETURNING 1
+        RETURNING id
+    ), sources AS (
+        DELETE FROM inbound_source AS s USING pruned WHERE s.inbound_id = ANY(ARRAY[pruned.id])
     )
     SELECT count(*) FROM pruned"
 );
+
+/// The account may not send under it any more.
+const REMOVE_NUMBER: &str = "
+    WITH removed AS (
+        DELETE FROM inbound_number WHERE digits = $1 AND keyword = $2 RETURNING 1
+    ), raised AS (
+        UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM removed)
+    )
+    SELECT count(*) FROM removed";
 
 /// Stores what carriers delivered.
 struct StoreDelivered<'a> {
@@ -177,7 +189,7 @@ impl StoreDelivered<'_> {
 }
 
 /// Stores messages and their callbacks.
-async fn store_messages(
+pub(super) async fn store_messages(
     transaction: &Transaction<'_>,
     messages: &[&NewInbound],
 ) -> Result<(), Fault> {
@@ -219,6 +231,12 @@ async fn store_messages(
         let kind = CallbackKind::Inbound.number();
         let values: Values<'_> = &[&accounts, &ids, &urls, &payloads, &kind];
         execute(transaction, NOTIFY, values).await?;
+    }
+    for new in messages {
+        if let Some(NewReply { account, text }) = &new.reply {
+            let values: Values<'_> = &[&new.message.id.as_i64(), &account.as_i64(), text];
+            execute(transaction, replies::STORE_DUE.postgres, values).await?;
+        }
     }
     Ok(())
 }
@@ -293,7 +311,7 @@ impl Retryable for ReplaceParts<'_> {
 }
 
 impl PostgresStore {
-    async fn find_part_sets(&self, key: &PartKey) -> Result<Vec<PartSet>, StoreError> {
+    pub(super) async fn find_part_sets(&self, key: &PartKey) -> Result<Vec<PartSet>, StoreError> {
         let columns = KeyColumns::from_key(key);
         let values: Values<'_> = &[
             &columns.carrier,
@@ -460,7 +478,7 @@ impl InboundStore for PostgresStore {
     ) -> Result<bool, StoreError> {
         let (digits, keyword) = entry_key(number, keyword);
         let values: Values<'_> = &[&digits, &keyword];
-        let removed = self.execute("remove a number", sql::REMOVE_NUMBER.postgres, values);
+        let removed = self.count_inbound("remove a number", REMOVE_NUMBER, values);
         Ok(removed.await? > 0)
     }
 }

@@ -120,7 +120,7 @@ impl PostgresStore {
             .await
     }
 
-    async fn list_callbacks_with_attempts(
+    pub(super) async fn list_callbacks_with_attempts(
         &self,
         id: i64,
     ) -> Result<Vec<(CallbackRecord, Vec<CallbackAttempt>)>, StoreError> {

@@ -5,14 +5,19 @@ use std::sync::PoisonError;
 use async_trait::async_trait;
 use domain::Msisdn;
 use domain::ids::MessageId;
-use domain::ports::{PrivacyStore, StoreError, SubjectMessage, SubjectPage};
+use domain::ports::{
+    InboundDetail, PartSet, PrivacyStore, StoreError, SubjectMessage, SubjectPage,
+};
+use domain::verify::Verification;
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::prune::count;
 use super::{PostgresStore, column};
-use crate::rows::privacy::{NumberColumns, ROWS, TextRow};
+use crate::rows::privacy::{InboundChange, NumberColumns, ROWS, TextRow};
+use crate::rows::verify::verification;
 use crate::rows::{duration_us, message_id};
+use crate::sql::{inbound as inbound_sql, verify};
 
 const NOW: &str = concat!("SELECT ", now_us!());
 /// The next rows: the last ID, their number, and the IDs of those that match.
@@ -110,6 +115,24 @@ impl PrivacyStore for PostgresStore {
         self.get("erase a number", ERASE, values, count).await
     }
 
+    async fn list_verifications_of(
+        &self,
+        number: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError> {
+        let values: super::Values<'_> = &[&number.as_i64(), &i64::from(limit)];
+        let statement = verify::LIST_OF_NUMBER.postgres;
+        self.list("list verifications", statement, values, verification)
+            .await
+    }
+
+    async fn erase_verifications(&self, number: &Msisdn) -> Result<(), StoreError> {
+        let number = number.as_i64();
+        self.execute("erase verifications", verify::ERASE.postgres, &[&number])
+            .await
+            .map(drop)
+    }
+
     async fn forget_texts(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError> {
         const OPERATION: &str = "forget texts";
         let read = |row: &Row| column(row, 0);
@@ -131,6 +154,77 @@ impl PrivacyStore for PostgresStore {
         }
         *self
             .text_sweep
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = old.sweep;
+        Ok(old.has_more)
+    }
+
+    async fn list_inbound_subject(
+        &self,
+        number: &Msisdn,
+        after: Option<MessageId>,
+    ) -> Result<SubjectPage, StoreError> {
+        self.list_inbound_of(number, after).await
+    }
+
+    async fn find_inbound_detail(
+        &self,
+        id: MessageId,
+    ) -> Result<Option<InboundDetail>, StoreError> {
+        self.find_detail_of_inbound(id).await
+    }
+
+    async fn erase_inbound_subject(
+        &self,
+        number: &Msisdn,
+        ids: &[MessageId],
+    ) -> Result<u64, StoreError> {
+        let change = InboundChange::Erase(NumberColumns::new(number));
+        let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
+        self.change_inbound("erase a number from inboxes", &ids, &change)
+            .await
+    }
+
+    async fn list_subject_parts(
+        &self,
+        number: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<PartSet>, StoreError> {
+        self.list_sets_of(number, limit).await
+    }
+
+    async fn erase_subject_parts(&self, number: &Msisdn) -> Result<(), StoreError> {
+        let number = NumberColumns::new(number);
+        let sql = inbound_sql::DELETE_PARTS_OF.postgres;
+        let values: super::Values<'_> = &[&number.originator];
+        let erased = self.execute("erase parts of a number", sql, values);
+        erased.await.map(drop)
+    }
+
+    async fn forget_inbound_texts(
+        &self,
+        age: SignedDuration,
+        limit: u32,
+    ) -> Result<bool, StoreError> {
+        const OPERATION: &str = "forget texts from handsets";
+        let read = |row: &Row| column(row, 0);
+        let now_us: i64 = self.get(OPERATION, NOW, &[], read).await?;
+        let before_us = now_us.saturating_sub(duration_us(age));
+        let sweep = *self
+            .inbound_text_sweep
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let sweep = sweep.begin(now_us);
+        let values: super::Values<'_> = &[&sweep.after, &i64::from(ROWS)];
+        let sql = inbound_sql::LIST_TEXTS.postgres;
+        let rows = self.list(OPERATION, sql, values, TextRow::read).await?;
+        let old = sweep.choose(&rows, before_us, limit);
+        if !old.ids.is_empty() {
+            let change = InboundChange::ForgetText { before_us };
+            self.change_inbound(OPERATION, &old.ids, &change).await?;
+        }
+        *self
+            .inbound_text_sweep
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = old.sweep;
         Ok(old.has_more)

@@ -6,7 +6,8 @@ use domain::Timestamp;
 use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, SenderId};
 use domain::ports::{
-    Confirmed, ListRange, NewSender, Registered, Reviewed, SenderFilter, SenderStore, StoreError,
+    Confirmed, ListRange, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
+    StoreError,
 };
 use domain::sender::{
     Category, Judgement, Pin, PinHash, SenderRecord, SenderState, Step, notification,
@@ -17,7 +18,9 @@ use super::fault::{Fault, SerializationConflict};
 use super::retry::{self, Retryable};
 use super::transaction::{execute, find};
 use super::{PostgresStore, Values, codes, column};
-use crate::rows::senders::{Sender, SenderColumns, first_columns, is_wrong_guess, sender_id};
+use crate::rows::senders::{
+    Sender, SenderColumns, first_columns, is_wrong_guess, sender_id, sender_right,
+};
 use crate::rows::{Corrupt, micros};
 use crate::sql::senders as sql;
 
@@ -351,15 +354,14 @@ impl SenderStore for PostgresStore {
         retry::run(&self.pool, "expire senders", &expiry).await
     }
 
-    async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
+    async fn find_sender_right(
+        &self,
+        account: AccountId,
+        name: &str,
+    ) -> Result<Option<SenderRight>, StoreError> {
         let values: Values<'_> = &[&account.as_i64(), &name];
-        self.get(
-            "find an approved sender",
-            sql::IS_APPROVED.postgres,
-            values,
-            |row| column(row, 0),
-        )
-        .await
+        let (operation, sql) = ("find an approved sender", sql::FIND_RIGHT.postgres);
+        self.get(operation, sql, values, sender_right).await
     }
 }
 

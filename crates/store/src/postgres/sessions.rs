@@ -14,7 +14,7 @@ use super::retry::{self, Retryable};
 use super::transaction::query;
 use super::{PostgresStore, Values, column};
 use crate::rows::people::{self, PersonColumns, SessionColumns, address};
-use crate::rows::{Corrupt, micros};
+use crate::rows::{Corrupt, micros, timestamp};
 use crate::sql::sessions as sql;
 
 /// Expired rows are deleted at each sign-in, which is rare enough.
@@ -118,6 +118,12 @@ impl SessionStore for PostgresStore {
             .map(drop)
     }
 
+    async fn has_sign_in_link(&self, link: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
+        let values: Values<'_> = &[&bytes(link), &micros(now)];
+        let found = self.query("find a sign-in link", sql::FIND_LINK.postgres, values);
+        Ok(!found.await?.is_empty())
+    }
+
     async fn redeem_sign_in_link(
         &self,
         link: &TokenHash,
@@ -153,6 +159,25 @@ impl SessionStore for PostgresStore {
     async fn touch_session(&self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
         let values: Values<'_> = &[&bytes(session), &micros(now)];
         self.query("use a session", TOUCH, values).await.map(drop)
+    }
+
+    async fn find_proof(
+        &self,
+        session: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let values: Values<'_> = &[&bytes(session), &micros(now)];
+        let read = |row: &Row| timestamp(column(row, 0)?);
+        let doing = "find when a session was proved";
+        self.find(doing, sql::FIND_PROOF.postgres, values, read)
+            .await
+    }
+
+    async fn set_proof(&self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
+        let values: Values<'_> = &[&bytes(session), &micros(now)];
+        self.query("prove a session", sql::SET_PROOF.postgres, values)
+            .await
+            .map(drop)
     }
 
     async fn list_sessions(

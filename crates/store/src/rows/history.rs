@@ -22,13 +22,13 @@ macro_rules! summary_columns {
         "m.id, m.state, m.scheduled_us, m.final_us, m.parts, m.status, m.error, m.network, m.channel,
             EXISTS (SELECT 1 FROM queue AS q
                 WHERE q.owner = -1 AND q.lane = 0 AND q.due_us = m.expires_us AND q.id = m.id),
-            m.account_id, m.originator, m.recipient, m.body, m.price_micros, m.accepted_us"
+            m.account_id, m.originator, m.recipient, m.body, m.price_micros, m.accepted_us, m.charged_micros, m.test_mode"
     };
 }
 /// The columns of [`DetailColumns`]; they follow those of the summary.
 macro_rules! detail_columns {
     () => {
-        "m.coding, m.priority, m.interactive, m.result, m.dlr_url, m.test_mode, m.expires_us, m.seen_us"
+        "m.coding, m.priority, m.interactive, m.result, m.dlr_url, m.expires_us, m.seen_us"
     };
 }
 pub(crate) use {detail_columns, summary_columns};
@@ -185,6 +185,8 @@ pub(crate) struct SummaryColumns {
     pub(crate) body: Vec<u8>,
     pub(crate) price_micros: i64,
     pub(crate) accepted_us: i64,
+    pub(crate) charged_micros: Option<i64>,
+    pub(crate) test_mode: Option<i16>,
 }
 
 impl SummaryColumns {
@@ -200,6 +202,8 @@ impl SummaryColumns {
             state: record.state,
             parts: record.parts,
             price: Money::from_micros(self.price_micros),
+            charged: self.charged_micros.map(Money::from_micros),
+            test_mode: self.test_mode.map(test_mode).transpose()?,
             network: record.network,
             accepted_at: timestamp(self.accepted_us)?,
         })
@@ -213,7 +217,6 @@ pub(crate) struct DetailColumns {
     pub(crate) interactive: Option<Vec<u8>>,
     pub(crate) result: Option<String>,
     pub(crate) dlr_url: Option<Vec<u8>>,
-    pub(crate) test_mode: Option<i16>,
     pub(crate) expires_us: i64,
     pub(crate) seen_us: Option<i64>,
 }
@@ -246,14 +249,13 @@ pub(crate) struct RelatedRows {
 impl DetailColumns {
     pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
         Ok(Self {
-            coding: row.column(16)?,
-            priority: row.column(17)?,
-            interactive: row.column(18)?,
-            result: row.column(19)?,
-            dlr_url: row.column(20)?,
-            test_mode: row.column(21)?,
-            expires_us: row.column(22)?,
-            seen_us: row.column(23)?,
+            coding: row.column(18)?,
+            priority: row.column(19)?,
+            interactive: row.column(20)?,
+            result: row.column(21)?,
+            dlr_url: row.column(22)?,
+            expires_us: row.column(23)?,
+            seen_us: row.column(24)?,
         })
     }
 
@@ -273,7 +275,6 @@ impl DetailColumns {
             interactive: interactive(self.interactive.as_deref())?,
             result: self.result,
             dlr_url: self.dlr_url.map(utf8).transpose()?,
-            test_mode: self.test_mode.map(test_mode).transpose()?,
             scheduled_at: summary.message.scheduled_us.map(timestamp).transpose()?,
             expires_at: timestamp(self.expires_us)?,
             seen_at: self.seen_us.map(timestamp).transpose()?,

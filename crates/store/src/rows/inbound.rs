@@ -32,6 +32,9 @@ fn url(bytes: Option<Vec<u8>>) -> Result<Option<CallbackUrl>, Corrupt> {
 }
 
 fn number(text: &str) -> Result<InboundNumber, Corrupt> {
+    if text.is_empty() {
+        return Ok(InboundNumber::Erased);
+    }
     InboundNumber::parse(text).map_err(|_| Corrupt("number"))
 }
 

@@ -1,8 +1,10 @@
 //! Rows of messages whose texts are forgotten, or that are about one number.
 
 use domain::Msisdn;
+use domain::inbound::message::InboundMessage;
+use domain::inbound::number::InboundNumber;
 
-use super::SqlRow;
+use super::{SqlRow, micros};
 
 /// How many rows one step reads.
 pub(crate) const ROWS: u32 = 20_000;
@@ -24,6 +26,59 @@ impl NumberColumns {
             recipient: number.as_i64(),
             originator: number.to_string(),
             digits: number.digits().as_bytes().to_vec(),
+        }
+    }
+}
+
+/// What is taken out of messages from handsets.
+#[derive(Debug, Clone)]
+pub(crate) enum InboundChange {
+    /// The texts of those that were received at this time or before.
+    ForgetText {
+        before_us: i64,
+    },
+    Erase(NumberColumns),
+}
+
+impl InboundChange {
+    /// The message after the change; `None` if the change does not apply to it.
+    pub(crate) fn apply(&self, message: InboundMessage) -> Option<InboundMessage> {
+        match self {
+            Self::ForgetText { before_us } => {
+                let is_old = micros(message.received_at) <= *before_us;
+                is_old.then(|| InboundMessage {
+                    text: String::new(),
+                    ..message
+                })
+            }
+            Self::Erase(number) => {
+                let is_sender = message.from == number.originator;
+                let is_recipient = message.to.to_string() == number.originator;
+                (is_sender || is_recipient).then(|| InboundMessage {
+                    from: if is_sender {
+                        String::new()
+                    } else {
+                        message.from
+                    },
+                    to: if is_recipient {
+                        InboundNumber::Erased
+                    } else {
+                        message.to
+                    },
+                    text: String::new(),
+                    udh: None,
+                    keyword: None,
+                    ..message
+                })
+            }
+        }
+    }
+
+    /// Callback URLs that contain these are erased, with the answers of their receivers.
+    pub(crate) fn digits(&self) -> Option<&[u8]> {
+        match self {
+            Self::ForgetText { .. } => None,
+            Self::Erase(number) => Some(&number.digits),
         }
     }
 }

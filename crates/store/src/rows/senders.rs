@@ -1,7 +1,7 @@
 //! Rows of sender IDs, and decisions that both databases make with them.
 
 use domain::ids::SenderId;
-use domain::ports::{Confirmed, NewSender, Registered};
+use domain::ports::{Confirmed, NewSender, Registered, SenderRight};
 use domain::sender::{
     Category, Judgement, PIN_LIFETIME, Pin, PinHash, PinOut, SEND_PAUSE, SenderKind, SenderName,
     SenderRecord, SenderState, Step,
@@ -23,6 +23,16 @@ pub(crate) struct SenderColumns {
     pub(crate) reason: Option<String>,
     pub(crate) created_us: i64,
     pub(crate) pin: PinColumns,
+}
+
+/// The right to an originator.
+pub(crate) fn sender_right<R: SqlRow>(row: &R) -> Result<Option<SenderRight>, R::Error> {
+    match row.column::<i32>(0)? {
+        0 => Ok(None),
+        1 => Ok(Some(SenderRight::SenderId)),
+        2 => Ok(Some(SenderRight::Number)),
+        _ => Err(Corrupt("right to a sender").into()),
+    }
 }
 
 /// The columns of a sender's PIN; they follow those of [`SenderColumns`].

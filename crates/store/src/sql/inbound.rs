@@ -11,8 +11,6 @@ pub(crate) const LIST_NUMBERS: Sql = sql!(
     FROM inbound_number AS n JOIN account AS a ON a.id = n.account_id ORDER BY n.digits, n.keyword"
 );
 pub(crate) const SET_URL: Sql = sql!("UPDATE account SET inbound_url = ?2 WHERE id = ?1");
-pub(crate) const REMOVE_NUMBER: Sql =
-    sql!("DELETE FROM inbound_number WHERE digits = ?1 AND keyword = ?2");
 
 macro_rules! columns {
     () => {
@@ -89,6 +87,21 @@ pub(crate) const DELETE_PARTS: Sql = sql!(concat!(
     of_key!(),
     " AND set_number = ?6"
 ));
+
+/// Texts from and to a number that wait for parts.
+pub(crate) const LIST_SETS_OF: Sql = sql!(
+    "SELECT carrier, sender, number, reference, total, set_number FROM inbound_part WHERE sender = ?1 OR number = ?1
+    GROUP BY carrier, sender, number, reference, total, set_number LIMIT ?2"
+);
+pub(crate) const DELETE_PARTS_OF: Sql =
+    sql!("DELETE FROM inbound_part WHERE sender = ?1 OR number = ?1");
+
+/// The same columns as the search for old texts of messages reads.
+pub(crate) const LIST_TEXTS: Sql = sql!(
+    "SELECT id, received_us, received_us, length(body) > 0 FROM inbound WHERE id > ?1 ORDER BY id LIMIT ?2"
+);
+pub(crate) const IS_WAITING: Sql =
+    sql!("SELECT EXISTS (SELECT 1 FROM callback WHERE message_id = ?1 AND kind = 3 AND state = 0)");
 
 pub(crate) const MOVE_COPY: Sql = sql!(
     "UPDATE inbound_copy SET session = ?3, number = ?4, node_id = ?5, ended = FALSE, at_us = ?6

@@ -4,6 +4,8 @@ use super::{Sql, sql};
 
 pub(crate) const CREATE_LINK: Sql =
     sql!("INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, ?2, ?3)");
+pub(crate) const FIND_LINK: Sql =
+    sql!("SELECT 1 FROM sign_in_link WHERE hash = ?1 AND expires_us > ?2");
 pub(crate) const FIND: Sql = sql!(
     "SELECT person.id, person.email,
         CASE person.role WHEN 'operator' THEN person.role ELSE coalesce(membership.role, person.role) END,
@@ -13,6 +15,9 @@ pub(crate) const FIND: Sql = sql!(
             AND membership.account_id = session.chosen_account_id
     WHERE session.hash = ?1 AND session.expires_us > ?2"
 );
+pub(crate) const FIND_PROOF: Sql =
+    sql!("SELECT coalesce(proved_us, opened_us) FROM session WHERE hash = ?1 AND expires_us > ?2");
+pub(crate) const SET_PROOF: Sql = sql!("UPDATE session SET proved_us = ?2 WHERE hash = ?1");
 pub(crate) const LIST: Sql = sql!(
     "SELECT hash, opened_us, seen_us, expires_us, address, browser FROM session
     WHERE person_id = ?1 AND expires_us > ?2 ORDER BY seen_us DESC, opened_us DESC, hash LIMIT ?3"

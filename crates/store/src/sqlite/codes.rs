@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use domain::code_cap::{self, CodeCapReached, NUMBER_DAY};
 use domain::delivery::QueuedMessage;
+use domain::encryption::KEY_BYTES;
 use domain::ids::AccountId;
 use domain::message::Recipient;
 use domain::message::code_text::{self, SHOWN};
-use domain::ports::{CodeStore, StoreError};
+use domain::ports::{CodeStore, KeyStore, StoreError};
 use domain::{KeyRing, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -48,6 +49,12 @@ impl CodeStore for SqliteStore {
             prune_texts(db, &inbox, duration_us(age), limit)
         })
         .await
+    }
+}
+
+impl KeyStore for SqliteStore {
+    fn derived_keys(&self, purpose: &str) -> Vec<[u8; KEY_BYTES]> {
+        self.keys.derived_keys(purpose)
     }
 }
 

@@ -22,7 +22,7 @@ const END: &str = "
             THEN price_micros ELSE price_micros / max(parts, 1) * min(?9, max(parts, 1)) END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts,
-        coalesce(scheduled_us, accepted_us), trace";
+        coalesce(scheduled_us, accepted_us), trace, test_mode IS NOT NULL";
 /// For a lookup that ended without an answer.
 const SET_LOOKUP_RESULT: &str =
     "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
@@ -162,8 +162,10 @@ impl<'db> Endings<'db> {
                 set_charged.execute([id, cost_micros])?;
             }
         }
-        self.tally
-            .add(&message.ended(outcome, cost_micros, end.at_us));
+        if !message.is_test {
+            self.tally
+                .add(&message.ended(outcome, cost_micros, end.at_us));
+        }
         let mut callback = None;
         if let Some(url) = message.dlr_url {
             let (status, error) = outcome_numbers(outcome);
@@ -243,6 +245,8 @@ struct Message {
     /// When it was accepted, or the later time that its sender asked for.
     began_us: i64,
     trace: Option<Box<TraceContext>>,
+    /// Test messages are not counted.
+    is_test: bool,
 }
 
 impl Message {
@@ -277,6 +281,7 @@ impl Message {
             parts: row.get(6)?,
             began_us: row.get(7)?,
             trace: dispatch::trace(row.get_ref(8)?.as_bytes_or_null()?),
+            is_test: row.get(9)?,
         })
     }
 }

@@ -233,5 +233,7 @@ pub(super) fn summary(row: &Row<'_>) -> Result<SummaryColumns> {
         body: row.get(13)?,
         price_micros: row.get(14)?,
         accepted_us: row.get(15)?,
+        charged_micros: row.get(16)?,
+        test_mode: row.get(17)?,
     })
 }

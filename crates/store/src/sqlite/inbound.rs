@@ -16,13 +16,13 @@ use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::senders::{CREATE_CALLBACK, QUEUE_CALLBACK};
-use super::{SqliteStore, clock};
+use super::{SqliteStore, access, clock};
 use crate::rows::inbound::{
     CopyStep, FilterColumns, InboundColumns, KeyColumns, PartColumns, REPETITION_US, StoredCopy,
     entry_key, judge_copy, message, owned_number, part_sets, set_key, stored_part,
 };
 use crate::rows::{NOBODY, before, duration_us, micros, page};
-use crate::sql::inbound as sql;
+use crate::sql::{inbound as sql, replies};
 
 /// Only one node delivers on `SQLite`, so the sessions of other nodes are over.
 const FIND_COPIES: &str = "
@@ -45,6 +45,9 @@ const PRUNE_ATTEMPTS: &str = "
 const PRUNE_QUEUE: &str = "
     DELETE FROM callback_queue WHERE id IN (SELECT id FROM callback WHERE message_id = ?1 AND kind = 3)";
 const PRUNE_CALLBACKS: &str = "DELETE FROM callback WHERE message_id = ?1 AND kind = 3";
+const PRUNE_SOURCE: &str = "DELETE FROM inbound_source WHERE inbound_id = ?1";
+
+const REMOVE_NUMBER: &str = "DELETE FROM inbound_number WHERE digits = ?1 AND keyword = ?2";
 
 #[async_trait]
 impl InboundStore for SqliteStore {
@@ -208,8 +211,8 @@ impl InboundStore for SqliteStore {
     ) -> Result<bool, StoreError> {
         let (digits, keyword) = entry_key(number, keyword);
         self.write("remove a number", move |db| {
-            let mut remove = db.prepare_cached(sql::REMOVE_NUMBER.sqlite)?;
-            Ok(remove.execute(params![digits, keyword])? > 0)
+            // The account may not send under it any more.
+            access::change(db, REMOVE_NUMBER, params![digits, keyword])
         })
         .await
     }
@@ -274,7 +277,7 @@ fn find_copies(
 }
 
 /// Stores a message and its callback.
-fn store(db: &Connection, new: &NewInbound, now_us: i64) -> Result<()> {
+pub(super) fn store(db: &Connection, new: &NewInbound, now_us: i64) -> Result<()> {
     let columns = InboundColumns::from_message(&new.message);
     db.prepare_cached(sql::STORE.sqlite)?.execute(params![
         columns.id,
@@ -304,6 +307,11 @@ fn store(db: &Connection, new: &NewInbound, now_us: i64) -> Result<()> {
         ])?;
         let mut queue = db.prepare_cached(QUEUE_CALLBACK)?;
         queue.execute([NOBODY, now_us, callback])?;
+    }
+    if let Some(reply) = &new.reply {
+        let values = params![columns.id, reply.account.as_i64(), reply.text];
+        let mut store = db.prepare_cached(replies::STORE_DUE.sqlite)?;
+        store.execute(values)?;
     }
     Ok(())
 }
@@ -344,7 +352,7 @@ fn store_part(db: &Connection, part: &InboundPart) -> Result<()> {
     Ok(())
 }
 
-fn find_sets(db: &Connection, key: &PartKey) -> Result<Vec<PartSet>> {
+pub(super) fn find_sets(db: &Connection, key: &PartKey) -> Result<Vec<PartSet>> {
     let columns = KeyColumns::from_key(key);
     let parts = db
         .prepare_cached(sql::FIND_PARTS.sqlite)?
@@ -403,7 +411,7 @@ fn prune(db: &Connection, age_us: i64, limit: u32) -> Result<u64> {
         .prepare_cached(PRUNE)?
         .query_map(params![before_us, limit], |row| row.get(0))?
         .collect::<Result<_>>()?;
-    for statement in [PRUNE_ATTEMPTS, PRUNE_QUEUE, PRUNE_CALLBACKS] {
+    for statement in [PRUNE_ATTEMPTS, PRUNE_QUEUE, PRUNE_CALLBACKS, PRUNE_SOURCE] {
         let mut prune = db.prepare_cached(statement)?;
         for id in &pruned {
             prune.execute([id])?;

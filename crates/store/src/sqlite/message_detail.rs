@@ -103,7 +103,7 @@ fn list_parts(db: &Connection, id: MessageId) -> Result<Vec<PartDetail>> {
         .collect()
 }
 
-fn list_callbacks(
+pub(super) fn list_callbacks(
     db: &Connection,
     id: MessageId,
 ) -> Result<Vec<(CallbackRecord, Vec<domain::delivery::CallbackAttempt>)>> {

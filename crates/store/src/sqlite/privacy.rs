@@ -5,13 +5,18 @@ use std::sync::PoisonError;
 use async_trait::async_trait;
 use domain::Msisdn;
 use domain::ids::MessageId;
-use domain::ports::{PrivacyStore, StoreError, SubjectMessage, SubjectPage};
+use domain::ports::{
+    InboundDetail, PartSet, PrivacyStore, StoreError, SubjectMessage, SubjectPage,
+};
+use domain::verify::Verification;
 use jiff::SignedDuration;
 use rusqlite::{Connection, Result, params};
 
-use super::{SqliteStore, clock};
-use crate::rows::privacy::{NumberColumns, OldTexts, ROWS, TextRow, TextSweep};
+use super::{SqliteStore, clock, inbound_privacy};
+use crate::rows::privacy::{InboundChange, NumberColumns, OldTexts, ROWS, TextRow, TextSweep};
+use crate::rows::verify::verification;
 use crate::rows::{duration_us, message_id};
+use crate::sql::{inbound as inbound_sql, verify};
 
 const LIST: &str = "
     SELECT m.id, m.recipient = ?2 OR m.originator = ?3,
@@ -72,6 +77,29 @@ impl PrivacyStore for SqliteStore {
         .await
     }
 
+    async fn list_verifications_of(
+        &self,
+        number: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError> {
+        let number = number.as_i64();
+        self.read("list verifications", move |db| {
+            db.prepare_cached(verify::LIST_OF_NUMBER.sqlite)?
+                .query_map(params![number, limit], |row| verification(row))?
+                .collect()
+        })
+        .await
+    }
+
+    async fn erase_verifications(&self, number: &Msisdn) -> Result<(), StoreError> {
+        let number = number.as_i64();
+        self.write("erase verifications", move |db| {
+            let mut erase = db.prepare_cached(verify::ERASE.sqlite)?;
+            erase.execute([number]).map(drop)
+        })
+        .await
+    }
+
     async fn forget_texts(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError> {
         const OPERATION: &str = "forget texts";
         let age_us = duration_us(age);
@@ -79,7 +107,7 @@ impl PrivacyStore for SqliteStore {
             .text_sweep
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let find = move |db: &Connection| find_texts(db, sweep, age_us, limit);
+        let find = move |db: &Connection| find_texts(db, LIST_TEXTS, sweep, age_us, limit);
         let OldTexts {
             before_us,
             ids,
@@ -98,6 +126,96 @@ impl PrivacyStore for SqliteStore {
         }
         *self
             .text_sweep
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = sweep;
+        Ok(has_more)
+    }
+
+    async fn list_inbound_subject(
+        &self,
+        number: &Msisdn,
+        after: Option<MessageId>,
+    ) -> Result<SubjectPage, StoreError> {
+        let (number, after) = (
+            NumberColumns::new(number),
+            after.map_or(0, MessageId::as_i64),
+        );
+        self.read("find a number in inboxes", move |db| {
+            inbound_privacy::list(db, &number, after)
+        })
+        .await
+    }
+
+    async fn find_inbound_detail(
+        &self,
+        id: MessageId,
+    ) -> Result<Option<InboundDetail>, StoreError> {
+        self.read("find a message from a handset", move |db| {
+            inbound_privacy::find_detail(db, id)
+        })
+        .await
+    }
+
+    async fn erase_inbound_subject(
+        &self,
+        number: &Msisdn,
+        ids: &[MessageId],
+    ) -> Result<u64, StoreError> {
+        let change = InboundChange::Erase(NumberColumns::new(number));
+        let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
+        self.write("erase a number from inboxes", move |db| {
+            inbound_privacy::change(db, &ids, &change)
+        })
+        .await
+    }
+
+    async fn list_subject_parts(
+        &self,
+        number: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<PartSet>, StoreError> {
+        let number = NumberColumns::new(number);
+        self.read("find parts of a number", move |db| {
+            inbound_privacy::list_sets(db, &number, limit)
+        })
+        .await
+    }
+
+    async fn erase_subject_parts(&self, number: &Msisdn) -> Result<(), StoreError> {
+        let number = NumberColumns::new(number);
+        self.write("erase parts of a number", move |db| {
+            let mut delete = db.prepare_cached(inbound_sql::DELETE_PARTS_OF.sqlite)?;
+            delete.execute([&number.originator]).map(drop)
+        })
+        .await
+    }
+
+    async fn forget_inbound_texts(
+        &self,
+        age: SignedDuration,
+        limit: u32,
+    ) -> Result<bool, StoreError> {
+        const OPERATION: &str = "forget texts from handsets";
+        let age_us = duration_us(age);
+        let sweep = *self
+            .inbound_text_sweep
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let list = inbound_sql::LIST_TEXTS.sqlite;
+        let find = move |db: &Connection| find_texts(db, list, sweep, age_us, limit);
+        let OldTexts {
+            before_us,
+            ids,
+            sweep,
+            has_more,
+        } = self.read(OPERATION, find).await?;
+        if !ids.is_empty() {
+            let change = InboundChange::ForgetText { before_us };
+            let forget = move |db: &Connection| inbound_privacy::change(db, &ids, &change);
+            self.write(OPERATION, forget).await?;
+        }
+        *self
+            .inbound_text_sweep
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = sweep;
         Ok(has_more)
@@ -137,10 +255,16 @@ fn erase(db: &Connection, number: &NumberColumns, id: i64) -> Result<bool> {
     Ok(true)
 }
 
-fn find_texts(db: &Connection, sweep: TextSweep, age_us: i64, limit: u32) -> Result<OldTexts> {
+fn find_texts(
+    db: &Connection,
+    list: &str,
+    sweep: TextSweep,
+    age_us: i64,
+    limit: u32,
+) -> Result<OldTexts> {
     let now_us = clock::now_us(db)?;
     let sweep = sweep.begin(now_us);
-    let mut statement = db.prepare_cached(LIST_TEXTS)?;
+    let mut statement = db.prepare_cached(list)?;
     let rows = statement.query_map(params![sweep.after, ROWS], |row| TextRow::read(row))?;
     let rows: Vec<TextRow> = rows.collect::<Result<_>>()?;
     Ok(sweep.choose(&rows, now_us.saturating_sub(age_us), limit))

@@ -5,13 +5,16 @@ use domain::Timestamp;
 use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, SenderId};
 use domain::ports::{
-    Confirmed, ListRange, NewSender, Registered, Reviewed, SenderFilter, SenderStore, StoreError,
+    Confirmed, ListRange, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
+    StoreError,
 };
 use domain::sender::{Judgement, Pin, PinHash, SenderRecord, SenderState, Step, notification};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteStore, access, clock, codes};
-use crate::rows::senders::{Sender, SenderColumns, first_columns, is_wrong_guess, sender_id};
+use crate::rows::senders::{
+    Sender, SenderColumns, first_columns, is_wrong_guess, sender_id, sender_right,
+};
 use crate::rows::{NOBODY, micros};
 use crate::sql::senders as sql;
 
@@ -114,10 +117,15 @@ impl SenderStore for SqliteStore {
         .await
     }
 
-    async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
+    async fn find_sender_right(
+        &self,
+        account: AccountId,
+        name: &str,
+    ) -> Result<Option<SenderRight>, StoreError> {
         let name = name.to_owned();
         self.read("find an approved sender", move |db| {
-            is_approved(db, account, &name)
+            let mut find = db.prepare_cached(sql::FIND_RIGHT.sqlite)?;
+            find.query_row(params![account.as_i64(), name], |row| sender_right(row))
         })
         .await
     }
@@ -309,12 +317,6 @@ fn list(
     ];
     list.query_map(values, |row| Ok(sender(row)?.record))?
         .collect()
-}
-
-/// Whether an account has an approved sender of this name.
-fn is_approved(db: &Connection, account: AccountId, name: &str) -> rusqlite::Result<bool> {
-    db.prepare_cached(sql::IS_APPROVED.sqlite)?
-        .query_row(params![account.as_i64(), name], |row| row.get(0))
 }
 
 fn sender(row: &Row<'_>) -> rusqlite::Result<Sender> {

@@ -8,8 +8,8 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use crate::rows::micros;
 use crate::rows::people::{self, PersonColumns, SessionColumns, address};
+use crate::rows::{micros, timestamp};
 use crate::sql::sessions as sql;
 
 const USE_LINK: &str = "DELETE FROM sign_in_link WHERE hash = ?1 RETURNING account_id";
@@ -182,6 +182,15 @@ impl SessionStore for SqliteStore {
         .await
     }
 
+    async fn has_sign_in_link(&self, link: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
+        let link = *link;
+        self.read("find a sign-in link", move |db| {
+            db.prepare_cached(sql::FIND_LINK.sqlite)?
+                .exists(params![link.as_bytes(), micros(now)])
+        })
+        .await
+    }
+
     async fn redeem_sign_in_link(
         &self,
         link: &TokenHash,
@@ -206,6 +215,31 @@ impl SessionStore for SqliteStore {
         let session = *session;
         self.write("use a session", move |db| touch(db, &session, micros(now)))
             .await
+    }
+
+    async fn find_proof(
+        &self,
+        session: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let session = *session;
+        self.read("find when a session was proved", move |db| {
+            let read = |row: &Row<'_>| Ok(timestamp(row.get(0)?)?);
+            db.prepare_cached(sql::FIND_PROOF.sqlite)?
+                .query_row(params![session.as_bytes(), micros(now)], read)
+                .optional()
+        })
+        .await
+    }
+
+    async fn set_proof(&self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
+        let session = *session;
+        self.write("prove a session", move |db| {
+            db.prepare_cached(sql::SET_PROOF.sqlite)?
+                .execute(params![session.as_bytes(), micros(now)])
+                .map(drop)
+        })
+        .await
     }
 
     async fn list_sessions(

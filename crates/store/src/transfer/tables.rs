@@ -275,6 +275,9 @@ pub(crate) const TABLES: &[Table] = &[
             },
         ),
     Table::changing("early_receipt", &["carrier", "reference", "tail"]).by(&["status"]),
+    Table::changing("verification", &["id"])
+        .sums(&["id", "tries"])
+        .by(&["state"]),
     Table::changing("code_text", &["message_id"]).sums(&["message_id"]),
     Table::changing("code_sent", &["number", "sent_us", "account_id"]).sums(&["sent_us"]),
     Table::changing("sign_in_try", &["key"]).sums(&["count"]),
@@ -352,7 +355,10 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     )
     .sums(&["sequence"]),
+    Table::changing("account_reply", &["account_id", "request", "language"]).by(&["request"]),
+    Table::changing("inbound_reply", &["id"]).sums(&["id"]),
     Table::changing("inbound_copy", &["session", "number"]).sums(&["number"]),
+    Table::changing("inbound_source", &["hash"]).sums(&["inbound_id"]),
     Table::changing("opt_out", &["account_id", "recipient", "sender"])
         .sums(&["recipient", "change"])
         .by(&["via"]),

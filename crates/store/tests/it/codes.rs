@@ -20,7 +20,8 @@ use super::steps::{
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 
-fn number(account: AccountId, number: &str, second: i64) -> NewSender {
+/// A number that gets a PIN.
+pub(super) fn number(account: AccountId, number: &str, second: i64) -> NewSender {
     let pin: Pin = "54321".parse().expect("five digits");
     NewSender {
         account,

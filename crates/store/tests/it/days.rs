@@ -99,17 +99,21 @@ pub(super) async fn undo_encryption(database: &Database) {
         DROP INDEX token_salted; DROP INDEX token_revoked; DROP INDEX oauth_grant_revoked; DROP INDEX oauth_grant_person;
         ALTER TABLE token DROP COLUMN successor_id; ALTER TABLE token DROP COLUMN successor_salt;
         ALTER TABLE oauth_grant DROP COLUMN person_id;
+        ALTER TABLE oauth_grant DROP COLUMN daily_cap_micros; ALTER TABLE token DROP COLUMN daily_cap_micros;
+        ALTER TABLE oauth_grant DROP COLUMN spent_day; ALTER TABLE oauth_grant DROP COLUMN spent_micros;
         ALTER TABLE account DROP COLUMN admins_consent_only; ALTER TABLE account DROP COLUMN texts_for;
         ALTER TABLE message DROP COLUMN carrier; ALTER TABLE message DROP COLUMN sent_us;
         ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;
         ALTER TABLE transit DROP COLUMN cost_micros;
         ALTER TABLE account DROP COLUMN low_balance_micros;
-        DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change;
+        DROP TABLE account_reply; DROP TABLE inbound_reply;
+        DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change; DROP TABLE verification;
         ALTER TABLE message DROP COLUMN notice;
         DROP TABLE inbound_number; DROP TABLE inbound; DROP TABLE inbound_part; DROP TABLE inbound_copy;
-        ALTER TABLE account DROP COLUMN inbound_url;
+        ALTER TABLE account DROP COLUMN inbound_url; DROP TABLE inbound_source;
         DROP TABLE alert; DROP TABLE notification; DROP TABLE notify_setting;
         DROP TABLE membership; ALTER TABLE session DROP COLUMN chosen_account_id; DROP TABLE invitation;
+        ALTER TABLE session DROP COLUMN proved_us;
         CREATE TABLE invitation (email TEXT PRIMARY KEY, hash BYTEA NOT NULL UNIQUE,
             person_id BIGINT REFERENCES person (id), role TEXT NOT NULL, account_id BIGINT REFERENCES account (id),
             expires_us BIGINT NOT NULL);

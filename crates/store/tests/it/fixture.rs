@@ -54,7 +54,26 @@ impl Database {
         if std::env::var_os(BY_POOLER_VARIABLE).is_some() {
             return Self::pooled();
         }
-        Self::Postgres(ServerDatabase::Direct(TestDatabase::create().await))
+        let migrated = tokio::task::spawn_blocking(|| {
+            TestDatabase::create_migrated(|url| {
+                let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+                let url: DatabaseUrl = url.parse().expect("a valid URL");
+                let opened = runtime.block_on(store::open(&url, &options()));
+                drop(opened.expect("the database opens"));
+                // Closes the connections, which keep a database from being copied.
+                drop(runtime);
+            })
+        });
+        let database = migrated.await.expect("a database");
+        Self::Postgres(ServerDatabase::Direct(database))
+    }
+
+    /// Takes all tables away.
+    pub(crate) async fn empty(&self) {
+        if matches!(self, Self::Postgres(_)) {
+            self.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+                .await;
+        }
     }
 
     /// A database behind a pooler in transaction mode.

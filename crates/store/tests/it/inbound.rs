@@ -10,7 +10,7 @@ use domain::inbound::text::Alphabet;
 use domain::message::text::{Coding, Udh};
 use domain::ports::{
     CallbackFilter, Cursor, Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter,
-    InboundOwner, InboundPart, NewInbound, NumberEntry, Store,
+    InboundOwner, InboundPart, NewInbound, NumberEntry, SenderRight, Store,
 };
 use domain::{AccountId, CallbackUrl, MessageId, Network, NodeId, Timestamp};
 use jiff::SignedDuration;
@@ -21,15 +21,17 @@ use super::steps::join;
 
 on_both_databases!(
     numbers_and_keywords_belong_to_accounts,
+    an_account_may_send_under_its_numbers,
     a_message_is_stored_with_its_callback,
     parts_become_one_message,
     a_reference_is_used_again,
     messages_are_listed_by_owner_sender_number_and_time,
+    a_message_with_a_source_is_stored_once,
     old_messages_and_copies_are_pruned,
     a_repetition_is_recognised_when_its_session_has_ended,
 );
 
-fn number(text: &str) -> InboundNumber {
+pub(super) fn number(text: &str) -> InboundNumber {
     InboundNumber::parse(text).expect("a number")
 }
 
@@ -41,7 +43,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).expect("a time")
 }
 
-fn sample(id: u64, account: Option<AccountId>) -> NewInbound {
+pub(super) fn sample(id: u64, account: Option<AccountId>) -> NewInbound {
     NewInbound {
         message: InboundMessage {
             id: message(id),
@@ -60,10 +62,11 @@ fn sample(id: u64, account: Option<AccountId>) -> NewInbound {
             received_at: at(0),
         },
         url: account.map(|_| url("https://example.com/inbound")),
+        reply: None,
     }
 }
 
-fn copy(session: i64, number: i64, hash: u8) -> DeliveredCopy {
+pub(super) fn copy(session: i64, number: i64, hash: u8) -> DeliveredCopy {
     DeliveredCopy {
         session,
         number,
@@ -71,7 +74,7 @@ fn copy(session: i64, number: i64, hash: u8) -> DeliveredCopy {
     }
 }
 
-async fn deliver(
+pub(super) async fn deliver(
     store: &Arc<dyn Store>,
     node: NodeId,
     batch: Vec<(DeliveredCopy, Delivered)>,
@@ -136,6 +139,40 @@ async fn numbers_and_keywords_belong_to_accounts(database: Database) {
     assert_eq!(store.list_numbers().await.expect("answers").len(), 1);
 }
 
+async fn an_account_may_send_under_its_numbers(database: Database) {
+    let store = database.open().await;
+    let acme = create_account(&store, "acme").await;
+    let other = create_account(&store, "other").await;
+    for (shown, keyword) in [("+37120000009", None), ("1234", Some("Join".to_owned()))] {
+        let entry = NumberEntry {
+            number: number(shown),
+            keyword,
+            account: acme,
+            url: None,
+        };
+        assert!(store.add_number(&entry).await.expect("answers"));
+    }
+    for (name, account, digits, right) in [
+        ("a number", acme, "37120000009", Some(SenderRight::Number)),
+        ("a keyword", acme, "1234", Some(SenderRight::Number)),
+        ("another account's", other, "37120000009", None),
+        ("another number", acme, "37120000008", None),
+    ] {
+        let found = store.find_sender_right(account, digits).await;
+        assert_eq!(found.expect("answers"), right, "{name}");
+    }
+    let version = store.access_version().await.expect("answers");
+    let removed = store.remove_number(&number("1234"), Some("join")).await;
+    assert!(removed.expect("answers"));
+    let right = store.find_sender_right(acme, "1234").await;
+    assert_eq!(right.expect("answers"), None);
+    let after = store.access_version().await.expect("answers");
+    assert!(after > version, "nodes must forget it");
+    let removed = store.remove_number(&number("1234"), Some("join")).await;
+    assert!(!removed.expect("answers"));
+    assert_eq!(store.access_version().await.expect("answers"), after);
+}
+
 async fn a_message_is_stored_with_its_callback(database: Database) {
     let store = database.open().await;
     let acme = create_account(&store, "acme").await;
@@ -166,7 +203,7 @@ async fn a_message_is_stored_with_its_callback(database: Database) {
     assert_eq!(claimed.due.len(), 1);
 }
 
-fn part(reference: u16, total: u8, sequence: u8, second: i64) -> InboundPart {
+pub(super) fn part(reference: u16, total: u8, sequence: u8, second: i64) -> InboundPart {
     InboundPart {
         carrier: "alpha".to_owned(),
         from: "+37120000001".to_owned(),
@@ -182,7 +219,7 @@ fn part(reference: u16, total: u8, sequence: u8, second: i64) -> InboundPart {
     }
 }
 
-async fn deliver_parts(store: &Arc<dyn Store>, parts: &[InboundPart], first: i64) {
+pub(super) async fn deliver_parts(store: &Arc<dyn Store>, parts: &[InboundPart], first: i64) {
     let batch = (first..).zip(parts).map(|(n, part)| {
         let hash = u8::try_from(n).expect("few");
         (copy(1, n, hash), Delivered::Part(Box::new(part.clone())))
@@ -352,6 +389,36 @@ async fn messages_are_listed_by_owner_sender_number_and_time(database: Database)
     };
     let page = store.list_inbound(&own, rest).await.expect("answers");
     assert_eq!((page.rows.len(), page.next), (1, None));
+}
+
+async fn a_message_with_a_source_is_stored_once(database: Database) {
+    let (store, other) = (database.open().await, database.open().await);
+    let acme = create_account(&store, "acme").await;
+    let node = join(&store).await;
+    let source = [7; 16];
+    assert!(!store.has_source(source).await.expect("answers"));
+    // Two nodes get it at the same time.
+    let (one, two) = (sample(11, Some(acme)), sample(12, Some(acme)));
+    let (first, second) = tokio::join!(
+        store.store_once(source, &one),
+        other.store_once(source, &two)
+    );
+    let stored = [first.expect("answers"), second.expect("answers")];
+    assert!(stored[0] != stored[1], "{stored:?}");
+    assert!(other.has_source(source).await.expect("answers"));
+    let late = store.store_once(source, &sample(13, Some(acme))).await;
+    assert!(!late.expect("answers"));
+    let different = store.store_once([8; 16], &sample(14, None)).await;
+    assert!(different.expect("answers"));
+    let kept = if stored[0] { 11 } else { 12 };
+    assert_eq!(ids(&store, &InboundFilter::default()).await, [14, kept]);
+    let claimed = store.claim_callbacks(node, 10, &[]).await.expect("answers");
+    assert_eq!(claimed.due.len(), 1);
+
+    let age = SignedDuration::from_hours(1);
+    assert_eq!(store.prune_inbound(age, 10).await.expect("answers"), 2);
+    let is_known = store.has_source(source).await.expect("answers");
+    assert!(!is_known, "it is forgotten with its message");
 }
 
 async fn old_messages_and_copies_are_pruned(database: Database) {

@@ -108,6 +108,7 @@ async fn two_stores_on_one_database_both_write(database: Database) {
 }
 
 async fn concurrent_opens_of_an_empty_database_succeed(database: Database) {
+    database.empty().await;
     let database = Arc::new(database);
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
@@ -152,6 +153,7 @@ async fn a_newer_schema_is_refused(database: Database) {
 }
 
 async fn migrations_are_recorded_and_run_once(database: Database) {
+    database.empty().await;
     drop(database.open().await);
     let recorded = database.numbers(HISTORY, 2).await;
     for (row, number) in recorded.iter().zip(1..) {

@@ -83,8 +83,8 @@ async fn find(store: &Arc<dyn Store>, account: AccountId, id: SenderId) -> Optio
 }
 
 async fn is_approved(store: &Arc<dyn Store>, account: AccountId, name: &str) -> bool {
-    let approved = store.is_sender_approved(account, name).await;
-    approved.expect("the store answers")
+    let right = store.find_sender_right(account, name).await;
+    right.expect("the store answers") == Some(domain::ports::SenderRight::SenderId)
 }
 
 /// The payloads of all notifications, newest last.

@@ -13,6 +13,7 @@ on_both_stores!(
     sessions_are_listed_with_device_and_time,
     a_session_that_is_used_comes_first,
     all_sessions_of_a_person_are_ended,
+    a_session_is_proved_by_signing_in_and_by_the_password,
 );
 
 fn new(secret: &str, second: i64, address: &str, browser: &str) -> NewSession {
@@ -117,4 +118,39 @@ async fn all_sessions_of_a_person_are_ended(store: Arc<dyn Store>) {
         "the pending sign-in ended as well"
     );
     assert_eq!(store.end_sessions(ann).await.expect("answers"), 0);
+}
+
+async fn a_session_is_proved_by_signing_in_and_by_the_password(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    for secret in ["first", "second"] {
+        open(&store, ann, &new(secret, 5, "", "")).await;
+    }
+    let first = hash("first");
+    store.set_proof(&first, at(70)).await.expect("answers");
+    let unknown = hash("unknown");
+    store.set_proof(&unknown, at(70)).await.expect("answers");
+    for (secret, second, expected) in [
+        ("first", 80, Some(at(70))),
+        ("second", 80, Some(at(5))),
+        ("unknown", 80, None),
+        ("first", 900, None),
+    ] {
+        let found = store.find_proof(&hash(secret), at(second)).await;
+        assert_eq!(found.expect("answers"), expected, "{secret} at {second}");
+    }
+    let link = hash("link");
+    let created = store.create_sign_in_link(&link, account, at(100));
+    created.await.expect("a link");
+    for (second, expected) in [(9, true), (100, false)] {
+        let found = store.has_sign_in_link(&link, at(second)).await;
+        assert_eq!(found.expect("answers"), expected, "at {second}");
+    }
+    let session = new("by link", 9, "", "");
+    let redeemed = store.redeem_sign_in_link(&link, &session).await;
+    assert!(redeemed.expect("answers"));
+    let used = store.has_sign_in_link(&link, at(9)).await;
+    assert!(!used.expect("answers"));
+    let found = store.find_proof(&hash("by link"), at(10)).await;
+    assert_eq!(found.expect("answers"), Some(at(9)));
 }

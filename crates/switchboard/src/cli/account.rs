@@ -4,6 +4,9 @@ use std::str::FromStr;
 
 use clap::Subcommand;
 use domain::billing::RuleChange;
+use domain::inbound::language::Language;
+use domain::inbound::words::Request;
+use domain::message::text::measure;
 use domain::note::{NotANote, Note};
 use domain::{CallbackUrl, Money};
 use engine::reading::statement::Month;
@@ -23,7 +26,12 @@ The rules to set:
   admins_consent_only=true    whether only admins may allow clients to act for the account
   texts_for=admin,member      the roles that see texts in the dashboard: operator, admin, member; or all, or none
   low_balance=10.00           notify below this balance; off for none
-  inbound_url=https://…       where messages to its numbers are sent; off for none";
+  inbound_url=https://…       where messages to its numbers are sent; off for none
+  stop_reply=TEXT             the reply to STOP; nothing for none, default for the service's own
+  start_reply=TEXT            the reply to START
+  help_reply=TEXT             the reply to HELP
+  stop_reply.fr=TEXT          the reply to a French word for STOP; likewise for start_reply and help_reply, and for
+                              de, el, en, es, it, lv, nl, pt and ru";
 
 /// A setting of an account.
 #[derive(Debug, Clone)]
@@ -31,6 +39,60 @@ pub(crate) enum AccountChange {
     Rule(RuleChange),
     /// Where messages to its numbers are sent.
     InboundUrl(Option<CallbackUrl>),
+    Reply(ReplyChange),
+}
+
+/// The reply to a word such as STOP.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplyChange {
+    pub(crate) request: Request,
+    /// `None` for all languages without a text of their own.
+    pub(crate) language: Option<Language>,
+    /// Empty for no reply; `None` for the service's own text.
+    pub(crate) text: Option<String>,
+}
+
+impl ReplyChange {
+    /// `None` if the key is not that of a reply.
+    fn parse(key: &str, value: &str) -> Option<Result<Self, String>> {
+        let (name, code) = match key.split_once('.') {
+            Some((name, code)) => (name, Some(code)),
+            None => (key, None),
+        };
+        let request = Request::ALL
+            .into_iter()
+            .find(|request| name.strip_suffix("_reply") == Some(request.name()))?;
+        let language = match code.map(|code| (code, Language::from_code(code))) {
+            None => None,
+            Some((_, Some(language))) => Some(language),
+            Some((code, None)) => {
+                let known = Language::ALL.map(Language::code).join(", ");
+                return Some(Err(format!(
+                    "there are no words in the language '{code}'; there are in {known}"
+                )));
+            }
+        };
+        let text = (value != "default").then(|| value.to_owned());
+        if let Some(text) = text.as_deref().filter(|text| !text.is_empty())
+            && let Err(error) = measure(text)
+        {
+            return Some(Err(error.to_string()));
+        }
+        Some(Ok(Self {
+            request,
+            language,
+            text,
+        }))
+    }
+
+    /// The key, as it is given.
+    pub(crate) fn key(&self) -> String {
+        let name = self.request.name();
+        match self.language {
+            Some(language) => format!("{name}_reply.{}", language.code()),
+            None => format!("{name}_reply"),
+        }
+    }
 }
 
 impl FromStr for AccountChange {
@@ -38,7 +100,11 @@ impl FromStr for AccountChange {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let url = |url| CallbackUrl::parse(url).map_err(|error| error.to_string());
-        match text.split_once('=') {
+        let pair = text.split_once('=');
+        if let Some(reply) = pair.and_then(|(key, value)| ReplyChange::parse(key, value)) {
+            return reply.map(Self::Reply);
+        }
+        match pair {
             Some(("inbound_url", "off")) => Ok(Self::InboundUrl(None)),
             Some(("inbound_url", value)) => Ok(Self::InboundUrl(Some(url(value)?))),
             _ => text.parse().map(Self::Rule),

@@ -5,9 +5,10 @@ use domain::Country;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SubjectCommand {
-    /// Print everything that is stored about a number, as JSON: messages, lookups, callbacks and sender IDs
+    /// Print everything that is stored about a number, as JSON: messages, lookups, inboxes, callbacks and sender IDs
     Export(SubjectNumber),
-    /// Erase a number, its texts and the results of lookups from messages that have ended; prices and counts stay
+    /// Erase a number, its texts and the results of lookups from messages that have ended and from inboxes; prices and
+    /// counts stay
     Erase {
         #[command(flatten)]
         subject: SubjectNumber,

@@ -99,13 +99,17 @@ async fn set(
     changes: Vec<AccountChange>,
     output: Output,
 ) -> anyhow::Result<()> {
-    let mut urls = Vec::new();
+    let (mut urls, mut replies) = (Vec::new(), Vec::new());
     let changes: Vec<RuleChange> = changes
         .into_iter()
         .filter_map(|change| match change {
             AccountChange::Rule(rule) => Some(rule),
             AccountChange::InboundUrl(url) => {
                 urls.push(url);
+                None
+            }
+            AccountChange::Reply(reply) => {
+                replies.push(reply);
                 None
             }
         })
@@ -116,8 +120,16 @@ async fn set(
         let is_first = changes[..index].iter().all(|before| before.key() != key);
         ensure!(is_first, "{key} is given twice; give it once");
     }
+    for (index, reply) in replies.iter().enumerate() {
+        let key = reply.key();
+        let is_first = replies[..index].iter().all(|before| before.key() != key);
+        ensure!(is_first, "{key} is given twice; give it once");
+    }
     for url in &urls {
         number::set_url(config, &accounts.get(name).await?, url.as_ref()).await?;
+    }
+    for reply in &replies {
+        number::set_reply(config, &accounts.get(name).await?, reply).await?;
     }
     let apply = |rules: &mut SpendingRules| {
         for change in &changes {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::ensure;
-use outbound::{SmppCarrier, Upstream};
+use outbound::{HttpCarrier, SmppCarrier, Upstream};
 
 use crate::carriers::{smpp_settings, upstream_settings};
 use crate::config::Config;
@@ -18,13 +18,15 @@ pub(super) async fn run(config: &Config) -> anyhow::Result<()> {
         let begun = Instant::now();
         let what = match carrier {
             Carrier::Simulator(_) => "needs no connection".to_owned(),
-            Carrier::Smpp(_) | Carrier::Upstream(_) => match connect(config, carrier).await {
-                Ok(()) => format!("works ({} ms)", begun.elapsed().as_millis()),
-                Err(error) => {
-                    failed += 1;
-                    format!("failed: {error:#}")
+            Carrier::Smpp(_) | Carrier::Upstream(_) | Carrier::Http(_) => {
+                match connect(config, carrier).await {
+                    Ok(()) => format!("works ({} ms)", begun.elapsed().as_millis()),
+                    Err(error) => {
+                        failed += 1;
+                        format!("failed: {error:#}")
+                    }
                 }
-            },
+            }
         };
         eprintln!("carrier '{}' ({}): {what}", carrier.name(), carrier.kind());
     }
@@ -43,6 +45,11 @@ async fn connect(config: &Config, carrier: &Carrier) -> anyhow::Result<()> {
         Carrier::Upstream(carrier) => {
             let base_url = config.base_url(config.server.listen);
             Upstream::try_connection(&upstream_settings(carrier, &base_url)?).await
+        }
+        Carrier::Http(carrier) => {
+            let base_url = config.base_url(config.server.listen);
+            // Nothing is sent, so nothing has to be proven.
+            HttpCarrier::try_connection(&carrier.settings(&base_url, Vec::new())?).await
         }
     };
     connected.map_err(anyhow::Error::msg)

@@ -10,7 +10,7 @@ use engine::{Accounts, Actor, Numbers};
 use serde_json::{Value, json};
 
 use super::{print_json, store};
-use crate::cli::{AddNumberArgs, EntryArgs, NumberCommand, Output};
+use crate::cli::{AddNumberArgs, EntryArgs, NumberCommand, Output, ReplyChange};
 use crate::config::Config;
 use crate::outside;
 
@@ -38,6 +38,24 @@ pub(super) async fn set_url(
     let numbers = Numbers::new(store(config).await?, Arc::new(SystemClock), urls);
     let by = Actor::command_line();
     Ok(numbers.set_url(&by, account.id, url).await?)
+}
+
+/// Sets the reply of an account to a word such as STOP.
+pub(super) async fn set_reply(
+    config: &Config,
+    account: &AccountRecord,
+    reply: &ReplyChange,
+) -> anyhow::Result<()> {
+    let urls = outside::url_guard(config, outside::resolver(config));
+    let numbers = Numbers::new(store(config).await?, Arc::new(SystemClock), urls);
+    let ReplyChange {
+        request,
+        language,
+        text,
+    } = reply;
+    let by = Actor::command_line();
+    let set = numbers.set_reply(&by, account.id, *request, *language, text.as_deref());
+    Ok(set.await?)
 }
 
 async fn add(numbers: &Numbers, accounts: &Accounts, args: AddNumberArgs) -> anyhow::Result<()> {

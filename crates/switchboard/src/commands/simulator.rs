@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use engine::Catalogues;
 use engine::clock::SystemClock;
-use engine::inbound::SimulatedHandset;
+use engine::inbound::Composer;
+use engine::{Catalogues, OptOuts, SimulatedHandset};
 use outbound::simulator;
 use serde_json::json;
 
@@ -46,7 +46,10 @@ pub(super) async fn run(config: &Config, command: SimulatorCommand) -> anyhow::R
             let store = store(config).await?;
             let clock = Arc::new(SystemClock);
             let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
-            let handset = SimulatedHandset::new(store, clock, catalogues);
+            let (lists, audit) = (store.clone(), store.clone());
+            let opt_outs = Arc::new(OptOuts::new(lists, audit, clock.clone(), None));
+            let composer = Composer::new(store.clone(), catalogues, opt_outs, config.words());
+            let handset = SimulatedHandset::new(store, clock, composer);
             let id = handset.send(&from, to, &text).await?.to_string();
             if output.json {
                 print_json(&json!({ "id": id }));

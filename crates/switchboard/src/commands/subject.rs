@@ -6,11 +6,15 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use domain::delivery::CallbackAttempt;
+use domain::inbound::assembly::assemble;
 use domain::message::MessageState;
 use domain::opt_out::OptOut;
-use domain::ports::{CallbackRecord, ListRange, MessageDetail, SenderFilter, Store};
+use domain::ports::{
+    CallbackRecord, InboundDetail, ListRange, MessageDetail, PartSet, SenderFilter, Store,
+};
 use domain::sender::SenderRecord;
-use domain::{AccountId, ImageUrl, Msisdn, Outcome, Timestamp};
+use domain::verify::Verification;
+use domain::{AccountId, Clock as _, ImageUrl, Msisdn, Outcome, Timestamp};
 use engine::clock::SystemClock;
 use engine::subject::SubjectCount;
 use engine::{Actor, Subjects};
@@ -53,23 +57,38 @@ fn corrected(subject: &SubjectNumber) -> anyhow::Result<Msisdn> {
 async fn export(store: &Arc<dyn Store>, subjects: &Subjects, number: Msisdn) -> anyhow::Result<()> {
     let senders = senders(store, &number).await?;
     let opt_outs = opt_outs(store, &number).await?;
+    let verifications = verifications(store, &number).await?;
     let mut export = subjects.export(&Actor::command_line(), number).await?;
     let mut names = HashMap::new();
     let mut stdout = io::stdout().lock();
     write!(
         stdout,
-        "{{\"number\":\"{number}\",\"senders\":{senders},\"optOuts\":{opt_outs},\"messages\":["
+        "{{\"number\":\"{number}\",\"senders\":{senders},\"optOuts\":{opt_outs},\"verifications\":{verifications},\"messages\":["
     )?;
     let mut is_first = true;
     while let Some(details) = export.next().await? {
-        learn_names(store, &details, &mut names).await?;
+        let accounts = details.iter().map(|one| one.summary.account).collect();
+        learn_names(store, accounts, &mut names).await?;
         for detail in &details {
             let comma = if is_first { "" } else { "," };
             write!(stdout, "{comma}\n{}", as_json(detail, &names))?;
             is_first = false;
         }
     }
-    writeln!(stdout, "]}}")?;
+    write!(stdout, "],\"inbox\":[")?;
+    is_first = true;
+    while let Some(details) = export.next_inbox().await? {
+        let accounts = details.iter().filter_map(|one| one.message.account);
+        learn_names(store, accounts.collect(), &mut names).await?;
+        for detail in &details {
+            let comma = if is_first { "" } else { "," };
+            write!(stdout, "{comma}\n{}", inbound_as_json(detail, &names))?;
+            is_first = false;
+        }
+    }
+    let waiting = export.waiting_texts().await?.into_iter();
+    let waiting: Value = waiting.map(waiting_as_json).collect();
+    writeln!(stdout, "],\"incompleteTexts\":{waiting}}}")?;
     Ok(())
 }
 
@@ -89,6 +108,29 @@ async fn opt_outs(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Val
             "sender": entry.key.sender.as_ref().map(ToString::to_string),
             "since": entry.since.to_string(),
             "via": entry.via.name(),
+        })
+    };
+    Ok(found.iter().map(entry).collect())
+}
+
+/// The one-time codes that were sent to this number, without the codes.
+async fn verifications(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Value> {
+    const MOST: u32 = 10_000;
+    let found = store.list_verifications_of(number, MOST).await?;
+    let accounts: Vec<AccountId> = found.iter().map(|one| one.account).collect();
+    let names: HashMap<_, _> = store
+        .list_account_names(&accounts)
+        .await?
+        .into_iter()
+        .collect();
+    let now = SystemClock.now();
+    let entry = |one: &Verification| {
+        json!({
+            "id": one.id.get(),
+            "account": names.get(&one.account),
+            "state": one.state_at(now).name(),
+            "created": one.created_at.to_string(),
+            "expires": one.expires_at.to_string(),
         })
     };
     Ok(found.iter().map(entry).collect())
@@ -129,10 +171,9 @@ async fn senders(store: &Arc<dyn Store>, number: &Msisdn) -> anyhow::Result<Valu
 
 async fn learn_names(
     store: &Arc<dyn Store>,
-    details: &[MessageDetail],
+    mut unknown: Vec<AccountId>,
     names: &mut HashMap<AccountId, String>,
 ) -> anyhow::Result<()> {
-    let mut unknown: Vec<AccountId> = details.iter().map(|one| one.summary.account).collect();
     unknown.retain(|id| !names.contains_key(id));
     unknown.sort_unstable();
     unknown.dedup();
@@ -185,6 +226,41 @@ fn as_json(detail: &MessageDetail, names: &HashMap<AccountId, String>) -> Value 
         "result": result.map(|result| serde_json::from_str(result).unwrap_or(json!(result))),
         "parts": parts.collect::<Vec<_>>(),
         "callbacks": callbacks.collect::<Vec<_>>(),
+    })
+}
+
+fn inbound_as_json(detail: &InboundDetail, names: &HashMap<AccountId, String>) -> Value {
+    let message = &detail.message;
+    let callbacks = detail.callbacks.iter().map(callback_as_json);
+    json!({
+        "id": message.id.to_string(),
+        "account": message.account.and_then(|account| names.get(&account)),
+        "carrier": message.carrier,
+        "from": message.from,
+        "to": message.to.to_string(),
+        "text": message.text,
+        "received": message.received_at.to_string(),
+        "parts": message.parts,
+        "coding": message.coding.number(),
+        "udh": message.udh.as_ref().map(ToString::to_string),
+        "network": message.network.map(|network| network.to_string()),
+        "keyword": message.keyword,
+        "inReplyTo": message.in_reply_to.map(|id| id.to_string()),
+        "incomplete": message.is_incomplete,
+        "callbacks": callbacks.collect::<Vec<_>>(),
+    })
+}
+
+/// A text that waits for missing parts.
+fn waiting_as_json(set: PartSet) -> Value {
+    let text = assemble(set.key.total, set.parts).text;
+    json!({
+        "carrier": set.key.carrier,
+        "from": set.key.from,
+        "to": set.key.to.to_string(),
+        "text": text,
+        "received": set.received_at.to_string(),
+        "parts": set.key.total,
     })
 }
 

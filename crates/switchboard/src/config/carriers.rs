@@ -1,5 +1,8 @@
 //! `[[carrier]]`: the connections to networks.
 
+mod http_carrier;
+mod http_tables;
+
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +18,7 @@ use url::Url;
 use super::problems::Mistake;
 use super::routes::{KnownCarrier, Route};
 use super::secret::Secret;
+pub(crate) use http_carrier::HttpCarrier;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -22,6 +26,7 @@ pub(crate) enum Carrier {
     Simulator(SimulatorCarrier),
     Smpp(Box<SmppCarrier>),
     Upstream(Box<UpstreamCarrier>),
+    Http(Box<HttpCarrier>),
 }
 
 impl Carrier {
@@ -38,6 +43,7 @@ impl Carrier {
             Self::Simulator(carrier) => &carrier.name,
             Self::Smpp(carrier) => &carrier.name,
             Self::Upstream(carrier) => &carrier.name,
+            Self::Http(carrier) => &carrier.name,
         }
     }
 
@@ -46,6 +52,7 @@ impl Carrier {
             Self::Simulator(_) => "simulator",
             Self::Smpp(_) => "smpp",
             Self::Upstream(_) => "upstream",
+            Self::Http(_) => "http",
         }
     }
 
@@ -53,6 +60,7 @@ impl Carrier {
         match self {
             Self::Simulator(_) | Self::Upstream(_) => Channel::ALL.to_vec(),
             Self::Smpp(_) => vec![Channel::Sms],
+            Self::Http(carrier) => carrier.channels(),
         }
     }
 
@@ -61,6 +69,7 @@ impl Carrier {
             Self::Simulator(carrier) => carrier.costs.as_deref(),
             Self::Smpp(carrier) => carrier.costs.as_deref(),
             Self::Upstream(carrier) => carrier.costs.as_deref(),
+            Self::Http(carrier) => carrier.costs.as_deref(),
         }
     }
 
@@ -73,6 +82,7 @@ impl Carrier {
                 .password
                 .resolve(&format!("carrier '{name}': password")),
             Self::Upstream(carrier) => carrier.token.resolve(&format!("carrier '{name}': token")),
+            Self::Http(carrier) => carrier.resolve_secrets(),
         }
     }
 
@@ -97,6 +107,8 @@ impl Carrier {
                     .check()
                     .with_context(|| format!("carrier '{name}'"))?;
             }
+            // It has many texts, so each mistake is named: see `mistakes`.
+            Self::Http(_) => {}
         }
         Ok(())
     }
@@ -346,6 +358,11 @@ pub(super) fn find_mistakes(carriers: &[Carrier], routes: &[Route]) -> Vec<Mista
         let mut add = |error| mistakes.push(Mistake::in_item("carrier", index, error));
         if let Err(error) = carrier.check() {
             add(error);
+        }
+        if let Carrier::Http(http) = carrier {
+            for error in http.mistakes() {
+                add(error.context(format!("carrier '{}'", http.name)));
+            }
         }
         let name = carrier.name();
         if !names.insert(name) {

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::problems::{Places, Problems, join};
-use super::{Config, environment};
+use super::{Config, environment, presets};
 use crate::cli::ConfigPaths;
 
 /// The files that are looked for if none is named: in the working folder, and where packages install it.
@@ -54,6 +54,9 @@ fn parse(
     let (texts, unfitting) = environment::apply(&mut table, &mut places, variables);
     for error in unfitting {
         problems.add_mistake(&places, &error.into());
+    }
+    for mistake in presets::apply(&mut table) {
+        problems.add_mistake(&places, &mistake);
     }
     let mut config = read_values(table, &texts, &places, &mut problems);
     for mistake in config.resolve_secrets() {

@@ -1,10 +1,12 @@
-//! `[billing]`, `[senders]`, `[inbound]`, `[simulator]` and `[retention]`: currency, confirmation codes, the simulated network, and
-//! how long data is stored.
+//! `[billing]`, `[senders]`, `[inbound]`, `[optout]`, `[simulator]` and `[retention]`: currency, confirmation codes,
+//! messages from handsets, the simulated network, and how long data is stored.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use domain::Originator;
+use domain::inbound::words::{Words, compared};
 use serde::{Deserialize, Serialize};
 
 use super::Config;
@@ -42,6 +44,16 @@ pub(crate) struct Retention {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Inbound {
     pub(crate) incomplete_seconds: u32,
+}
+
+/// Words besides the common ones.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "these are the keys of the file")]
+pub(crate) struct OptOutWords {
+    stop_words: Vec<String>,
+    start_words: Vec<String>,
+    help_words: Vec<String>,
 }
 
 impl Default for Inbound {
@@ -88,6 +100,27 @@ impl Default for Retention {
     }
 }
 
+impl OptOutWords {
+    /// Only the first word of a text counts.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let lists = [
+            ("stop_words", &self.stop_words),
+            ("start_words", &self.start_words),
+            ("help_words", &self.help_words),
+        ];
+        for (key, words) in lists {
+            for word in words {
+                let is_word = !word.contains(char::is_whitespace) && !compared(word).is_empty();
+                ensure!(
+                    is_word,
+                    "optout.{key}: '{word}' must be one word with at least one letter or digit"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Billing {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let letters = self.currency.bytes().all(|b| b.is_ascii_uppercase());
@@ -103,5 +136,15 @@ impl Config {
     /// The originator of confirmation codes.
     pub(crate) fn pin_from(&self) -> anyhow::Result<Originator> {
         Originator::parse(&self.senders.pin_from).context("senders.pin_from")
+    }
+
+    /// Words such as STOP.
+    pub(crate) fn words(&self) -> Arc<Words> {
+        let OptOutWords {
+            stop_words,
+            start_words,
+            help_words,
+        } = &self.optout;
+        Arc::new(Words::new(stop_words, start_words, help_words))
     }
 }

@@ -64,7 +64,7 @@ impl Places {
 
     /// The place of the first key that a text names. Within an item of a list, the item's place if it names none.
     fn find(&self, within: &str, text: &str) -> Option<&Place> {
-        let is_key = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+        let is_key = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         let words = text
             .split(|c| !is_key(c))
             .map(|word| word.trim_end_matches('.'));

@@ -45,6 +45,7 @@ pub(super) fn engine_settings(
             .filter(|days| *days > 0)
             .map(days),
         incomplete_after: SignedDuration::from_secs(config.inbound.incomplete_seconds.into()),
+        words: config.words(),
         fold_ledger_after: Some(config.retention.ledger_days)
             .filter(|days| *days > 0)
             .map(days),

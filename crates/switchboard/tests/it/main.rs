@@ -2,12 +2,14 @@
 
 mod at_rest;
 mod chain;
+mod clients;
 mod commands;
 mod dashboard;
 mod database;
 mod deliver;
 mod deploy;
 mod faults;
+mod http_carrier;
 mod mcp;
 mod nodes;
 mod notify;

@@ -152,10 +152,10 @@ impl Page {
         self.wait(&format!("`{expression}`"), expression).await;
     }
 
-    /// Waits until the address has this path and query.
+    /// Waits until the address has this path and query, apart from a notice (`said`).
     pub async fn wait_for_path(&self, path: &str) {
         let at = format!(
-            "location.pathname + location.search === {}",
+            "(location.pathname + location.search).replace(/[?&]said=[^&]*$/, '') === {}",
             Value::from(path)
         );
         self.wait(&format!("the address {path}"), &at).await;

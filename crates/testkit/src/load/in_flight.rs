@@ -1,7 +1,7 @@
 //! A limit for work that was accepted and is not done yet.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Permits are returned in batches of at most this size, because each return wakes up the thread of the generator.
 const MAX_BATCH: usize = 16;
@@ -28,13 +28,21 @@ impl InFlightLimit {
     }
 
     /// Waits for a permit and takes it.
-    pub(super) async fn acquire(&self) {
+    pub async fn acquire(&self) {
         // `release` returns the permit on another thread.
         self.permits
             .acquire()
             .await
             .expect("the semaphore is never closed")
             .forget();
+    }
+
+    /// Takes a permit if there is one.
+    pub fn try_acquire(&self) -> bool {
+        self.permits
+            .try_acquire()
+            .map(SemaphorePermit::forget)
+            .is_ok()
     }
 
     /// Returns the permit of an item that is done. Can be called from any thread.

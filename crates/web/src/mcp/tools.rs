@@ -141,7 +141,7 @@ fn sometimes(schema: &Value) -> Value {
 }
 
 const SOMETIMES: &str = "sometimes";
-/// The field of a failed call. No result has a field of this name.
+/// The field of a failed call.
 const ERROR: &str = "error";
 
 /// A result is all of these fields, or an error.
@@ -159,7 +159,13 @@ fn result_schema(properties: Value) -> Map<String, Value> {
     }
     // Clients check errors against the schema, too. The instructions of the server describe the fields once, because a
     // schema cannot refer to that of another tool.
-    properties.insert(ERROR.to_owned(), json!({ "type": "object" }));
+    let failed = json!({ "type": "object" });
+    // The error code of a message has the same name.
+    let error = match properties.remove(ERROR) {
+        Some(own) => json!({ "anyOf": [own, failed] }),
+        None => failed,
+    };
+    properties.insert(ERROR.to_owned(), error);
     object(json!({ "type": "object", "properties": properties, "anyOf": either }))
 }
 

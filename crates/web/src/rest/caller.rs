@@ -38,6 +38,7 @@ need! {
     SenderWrite => [SenderWrite],
     SmsRates => [SmsRates],
     NumbersRead => [NumbersRead],
+    VerifySend => [VerifySend],
 }
 
 pub(super) struct Caller<N> {

@@ -200,6 +200,6 @@ async fn find_unpaid(
     }
     let recipients: Vec<Msisdn> = preview.costs.iter().map(|cost| cost.to).collect();
     let accounts = &rest.engine.accounts;
-    let paid = accounts.check_payment(access.account, &recipients, total);
+    let paid = accounts.check_payment(access, &recipients, total);
     Ok(paid.await?.err().map(SubmitError::NotPaid))
 }

@@ -14,8 +14,8 @@ use utoipa_swagger_ui::SwaggerUi;
 use super::callbacks::Callbacks;
 use super::operations;
 use super::shapes::{
-    CodingValue, ExpireInValue, PhoneNumber, PinValue, Recipients, SenderNameText, SenderText,
-    TestModeValue,
+    CodeLength, CodeLifetime, CodeValue, CodingValue, ExpireInValue, PhoneNumber, PinValue,
+    Recipients, SenderText, TestModeValue,
 };
 
 /// The prefix of headers in the source; the configured prefix replaces it.
@@ -63,6 +63,7 @@ pub(super) fn frame() -> Document {
     tags(
         (name = "SMS", description = "Sending SMS, scheduled ones included, and asking what became of them."),
         (name = "Opt-outs", description = "Recipients that the account must not write to."),
+        (name = "Verify", description = "One-time codes: sending them, and checking what people enter."),
         (name = "Viber", description = "Sending Viber messages."),
         (name = "Messages", description = "The messages of all channels."),
         (name = "Senders", description = "Registering and confirming the names and numbers that messages come from."),
@@ -144,52 +145,6 @@ pub(super) struct OptOutRequest {
     sender: Option<String>,
 }
 
-/// A name or number to register. JSON null means absent; unknown fields are ignored.
-#[derive(ToSchema)]
-#[schema(example = json!({"name": "Acme", "type": "AlphaNumeric", "category": "Company", "categoryDescription": "The name of our company"}))]
-#[expect(
-    dead_code,
-    reason = "describes the body for the document; the operation reads it leniently, field by field"
-)]
-pub(super) struct SenderRequest {
-    name: SenderNameText,
-    #[schema(rename = "type")]
-    kind: SenderKindName,
-    category: Option<CategoryName>,
-    /// What entitles the account to the name, for the reviewer: 1 to 1000 characters. Required for a name, as `category` is.
-    #[schema(
-        rename = "categoryDescription",
-        min_length = 1,
-        max_length = 1000,
-        example = "The name of our company"
-    )]
-    category_description: Option<String>,
-    /// Where changes of the sender's status are told: an http or https address.
-    #[schema(rename = "notificationUrl", format = "uri")]
-    notification_url: Option<String>,
-}
-
-/// A name, which is reviewed, or a number, which is confirmed by the PIN that is sent to it.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the body for the document")]
-pub(super) enum SenderKindName {
-    AlphaNumeric,
-    #[schema(rename = "MSISDN")]
-    Msisdn,
-}
-
-/// What a name stands for.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "describes the body for the document")]
-pub(super) enum CategoryName {
-    Company,
-    Product,
-    Brand,
-    Shortcode,
-    Landline,
-    Other,
-}
-
 /// The PIN that was sent to a number.
 #[derive(ToSchema)]
 #[schema(example = json!({"code": "12345"}))]
@@ -199,6 +154,42 @@ pub(super) enum CategoryName {
 )]
 pub(super) struct ConfirmRequest {
     code: PinValue,
+}
+
+/// A code to send. JSON null means absent; unknown fields are ignored.
+#[derive(ToSchema)]
+#[schema(example = json!({"to": "+37120000001", "message": "{code} is your code for Acme."}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently, field by field"
+)]
+pub(super) struct VerifyRequest {
+    to: PhoneNumber,
+    from: Option<SenderText>,
+    length: Option<CodeLength>,
+    #[schema(rename = "expireIn")]
+    expire_in: Option<CodeLifetime>,
+    /// The text, with `{code}` where the code belongs.
+    #[schema(
+        example = "{code} is your code for Acme.",
+        pattern = "[{]code[}]",
+        max_length = 39_015
+    )]
+    message: Option<String>,
+    /// ISO 3166-1 alpha-2 country that a local number is completed for.
+    #[schema(rename = "correctBy", example = "LV", pattern = "^[A-Za-z]{2}$")]
+    correct_by: Option<String>,
+}
+
+/// What a person entered.
+#[derive(ToSchema)]
+#[schema(example = json!({"code": "123456"}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently"
+)]
+pub(super) struct CheckRequest {
+    code: CodeValue,
 }
 
 /// A time with offset, ISO 8601.

@@ -74,11 +74,11 @@ pub(super) struct InboundMessage {
     tag = "SMS",
     params(
         ("from" = Option<String>, Query, min_length = 1, description = "Only messages from this sender.", example = "+37120000001"),
-        ("to" = Option<String>, Query, pattern = "^([+]?[0-9]{7,15}|[0-9]{3,8})$", description = "Only messages to this number or short code.", example = "1234"),
+        ("to" = Option<String>, Query, pattern = "^([+]?[1-9][0-9]{6,14}|[0-9]{3,8})$", description = "Only messages to this number or short code.", example = "1234"),
         ("since" = inline(Option<DateTimeText>), Query, description = "Only messages that were received at this time or later, ISO 8601 with offset.", example = "2026-01-31T09:30:00+02:00"),
         ("until" = inline(Option<DateTimeText>), Query, description = "Only messages that were received before this time, ISO 8601 with offset.", example = "2040-01-31T09:30:00+02:00"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, pattern = "^[0-9]{1,16}$", description = "The header `X-Next-Cursor` of the page before."),
+        ("cursor" = Option<String>, Query, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The header `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The messages.", body = Vec<InboundMessage>, headers(
@@ -107,7 +107,7 @@ pub(super) async fn list(
     path = "/sms/inbox/{id}",
     operation_id = "readInboxMessage",
     tag = "SMS",
-    params(("id" = String, Path, pattern = "^[0-9]{1,16}$", description = "Its ID, from the list or the callback.", example = "10001")),
+    params(("id" = String, Path, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "Its ID, from the list or the callback.", example = "10001")),
     responses(
         (status = 200, description = "The message.", body = InboundMessage),
         (status = 401, description = "No valid token.", body = Failure),

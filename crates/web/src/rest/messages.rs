@@ -88,13 +88,13 @@ impl From<MessageSummary> for ListedMessage {
     tag = "Messages",
     params(
         ("from" = Option<String>, Query, min_length = 1, description = "Only messages from this originator, written exactly so; a number with or without its plus sign.", example = "Acme"),
-        ("to" = Option<String>, Query, pattern = "^[+]?[0-9]{7,15}$", description = "Only messages to this number, in international form.", example = "+37120000001"),
+        ("to" = Option<String>, Query, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "Only messages to this number, in international form.", example = "+37120000001"),
         ("state" = inline(Option<StateFilter>), Query, description = "Only messages in this state.", example = "delivered"),
         ("channel" = inline(Option<ChannelName>), Query, description = "Only messages of this channel; `hlr` are lookups.", example = "sms"),
         ("since" = inline(Option<DateTimeText>), Query, description = "Only messages that were accepted at this time or later, ISO 8601 with offset.", example = "2026-01-31T09:30:00+02:00"),
         ("until" = inline(Option<DateTimeText>), Query, description = "Only messages that were accepted before this time, ISO 8601 with offset.", example = "2040-01-31T09:30:00+02:00"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, pattern = "^[0-9]{1,16}$", description = "The header `X-Next-Cursor` of the page before."),
+        ("cursor" = Option<String>, Query, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The header `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The messages.", body = Vec<ListedMessage>, headers(

@@ -66,7 +66,7 @@ impl From<OptOut> for OptOutEntry {
     tag = "Opt-outs",
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, pattern = "^[0-9]{7,15}(-([0-9a-f]{2})+)?$", description = "The value of `X-Next-Cursor` of the page before."),
+        ("cursor" = Option<String>, Query, pattern = "^[1-9][0-9]{6,14}(-(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2[136de]|5f){1,11})?$", description = "The value of `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The entries.", body = Vec<OptOutEntry>, headers(
@@ -172,7 +172,7 @@ pub(super) struct RemovedOptOut {
     operation_id = "removeOptOut",
     tag = "Opt-outs",
     params(
-        ("number" = String, Path, pattern = "^[+]?[0-9]{7,15}$", description = "The recipient's number.", example = "+37120000001"),
+        ("number" = String, Path, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "The recipient's number.", example = "+37120000001"),
         ("sender" = Option<String>, Query, description = "The sender of the entry."),
     ),
     responses(

@@ -20,8 +20,9 @@ use utoipa::ToSchema;
 use super::Rest;
 use super::body::JsonBody;
 use super::caller::{Caller, SenderWrite};
-use super::document::{ConfirmRequest, Failure, SenderRequest};
+use super::document::{ConfirmRequest, Failure};
 use super::json::{Fields, Value, require};
+use super::shapes::SenderRequest;
 use super::sms::in_range;
 
 /// The most senders that a list gives at once.

@@ -321,7 +321,7 @@ pub(super) fn ended(state: MessageState) -> Option<(u8, u16, Timestamp)> {
     path = "/sms/status/{id}",
     operation_id = "readMessageStatus",
     tag = "SMS",
-    params(("id" = String, Path, pattern = "^[0-9]{1,16}$", description = "The ID that the submission returned.", example = "10001")),
+    params(("id" = String, Path, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The ID that the submission returned.", example = "10001")),
     responses(
         (status = 200, description = "Where the message stands.", body = MessageStatus),
         (status = 401, description = "No valid token.", body = Failure),
@@ -364,7 +364,7 @@ pub(super) struct Cancelled {
     path = "/sms/{id}",
     operation_id = "cancelMessage",
     tag = "SMS",
-    params(("id" = String, Path, pattern = "^[0-9]{1,16}$", description = "The ID that the submission returned.", example = "10001")),
+    params(("id" = String, Path, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The ID that the submission returned.", example = "10001")),
     responses(
         (status = 200, description = "It is cancelled.", body = Cancelled),
         (status = 401, description = "No valid token.", body = Failure),

@@ -127,6 +127,6 @@ pub(super) async fn replay_one(
         0 => "busy",
         _ => "replayed",
     };
-    let address = format!("/dashboard/callbacks/{}?said={said}", callback.id);
-    Ok(Redirect::to(&address).into_response())
+    let address = format!("/dashboard/callbacks/{}", callback.id);
+    Ok(member.redirect_saying(&address, said))
 }

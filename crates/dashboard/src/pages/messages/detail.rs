@@ -12,7 +12,7 @@ use domain::message::outcome::Outcome;
 use domain::message::text::Coding;
 use domain::message::{MessageState, TestMode};
 use domain::ports::{CallbackState, MessageDetail, MessageSummary};
-use domain::{Channel, MessageId};
+use domain::{Channel, MessageId, Money};
 use http::StatusCode;
 use url::form_urlencoded;
 
@@ -172,9 +172,9 @@ impl Dashboard {
             location: Locations::new(&catalogues).words(summary.to.as_ref(), summary.network),
             network: summary.network.map(|network| network.to_string()),
             size: size(&detail),
-            price: money(summary.price, &self.settings.currency),
+            price: price(summary, &self.settings.currency),
             priority: detail.priority.name(),
-            test_mode: detail.test_mode.map(|mode| match mode {
+            test_mode: summary.test_mode.map(|mode| match mode {
                 TestMode::Deliver => "simulates a delivery",
                 TestMode::Fail => "simulates a failure",
             }),
@@ -192,6 +192,15 @@ impl Dashboard {
             text: shown_text(detail.summary),
             dlr_url: detail.dlr_url,
         }
+    }
+}
+
+/// What was paid in the end, and what was given back.
+fn price(message: &MessageSummary, currency: &str) -> String {
+    let paid = money(message.charged.unwrap_or(message.price), currency);
+    match message.refunded() {
+        Money::ZERO => paid,
+        refunded => format!("{paid} ({} refunded)", money(refunded, currency)),
     }
 }
 
@@ -215,7 +224,7 @@ fn is_over(detail: &MessageDetail) -> bool {
 }
 
 /// A text that is gone was forgotten or erased: an SMS always has one.
-fn shown_text(summary: MessageSummary) -> String {
+pub(crate) fn shown_text(summary: MessageSummary) -> String {
     if summary.channel == Channel::Sms && summary.text.is_empty() {
         return "(deleted)".to_owned();
     }

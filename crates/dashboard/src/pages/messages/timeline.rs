@@ -5,7 +5,7 @@ use domain::message::MessageState;
 use domain::message::code::{Code, Permanence};
 use domain::message::outcome::Outcome;
 use domain::ports::{CallbackRecord, CallbackState, MessageDetail, MessageSummary, PartDetail};
-use domain::{Channel, Timestamp};
+use domain::{Channel, Money, Timestamp};
 
 use crate::kit::format::{Moment, money};
 
@@ -57,7 +57,7 @@ pub(super) fn events(detail: &MessageDetail, currency: &str) -> Vec<Event> {
         Event::new(accepted, "", "Accepted").with(format!("Price: {price}")),
     ));
     past.extend(detail.parts.iter().map(|part| part_taken(part, detail)));
-    past.extend(end(&detail.summary));
+    past.extend(end(&detail.summary, currency));
     if let Some(at) = detail.seen_at {
         past.push((at, Event::new(at, "good", "Seen by the recipient")));
     }
@@ -93,14 +93,15 @@ fn part_taken(part: &PartDetail, detail: &MessageDetail) -> (Timestamp, Event) {
     (part.taken_at, event)
 }
 
-fn end(message: &MessageSummary) -> Option<(Timestamp, Event)> {
+fn end(message: &MessageSummary, currency: &str) -> Option<(Timestamp, Event)> {
     let (at, event) = match message.state {
         MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => return None,
-        MessageState::Cancelled { at } => {
-            let event = Event::new(at, "", "Cancelled").with("Its price was refunded.");
-            (at, event)
-        }
+        MessageState::Cancelled { at } => (at, Event::new(at, "", "Cancelled")),
         MessageState::Ended { outcome, at } => (at, ended(message.channel, outcome, at)),
+    };
+    let event = match message.refunded() {
+        Money::ZERO => event,
+        refunded => event.with(format!("Refunded: {}", money(refunded, currency))),
     };
     Some((at, event))
 }
@@ -209,7 +210,7 @@ mod tests {
     use domain::message::Priority;
     use domain::message::text::{Coding, Shape};
     use domain::ports::CallbackSubject;
-    use domain::{AccountId, MessageId, Money, Msisdn};
+    use domain::{AccountId, MessageId, Msisdn};
 
     use super::*;
 
@@ -230,6 +231,8 @@ mod tests {
                 state,
                 parts: 1,
                 price: Money::from_micros(40_000),
+                charged: None,
+                test_mode: None,
                 network: None,
                 accepted_at: at(100),
             },
@@ -241,7 +244,6 @@ mod tests {
             interactive: None,
             result: None,
             dlr_url: None,
-            test_mode: None,
             scheduled_at: None,
             expires_at: at(9000),
             seen_at: None,

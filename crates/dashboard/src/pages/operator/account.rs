@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::billing::{LedgerEntry, SpendingRules};
 use domain::note::Note;
 use domain::ports::{AccountRecord, Cursor};
@@ -18,7 +18,9 @@ use http::StatusCode;
 use super::{Field, PAGE_SIZE};
 use crate::Dashboard;
 use crate::kit::browser::random_key;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
+use crate::kit::form::Form;
 use crate::kit::format::{Moment, count, money};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
@@ -82,16 +84,14 @@ struct LedgerRow {
     note: String,
 }
 
-/// `done` names what was just done; the page shows a message about it.
-pub(super) fn address(id: AccountId, done: Option<&str>) -> String {
-    let done = done.map_or_else(String::new, |done| format!("?done={done}"));
-    format!("/dashboard/operator/accounts/{id}{done}")
+pub(super) fn address(id: AccountId) -> String {
+    format!("/dashboard/operator/accounts/{id}")
 }
 
 fn done_message(done: &str) -> Option<&'static str> {
     match done {
         "created" => {
-            Some("The account was created. Invite its people, or create a token for its programs.")
+            Some("The account was created. Invite an admin under All people; admins create tokens.")
         }
         "credited" => Some("The balance was changed."),
         "limited" => Some("The limits were changed."),
@@ -112,7 +112,7 @@ pub(super) async fn show(
     let account = find(&dashboard, &operator, &id).await?;
     let limits = LimitsForm::new(&account.rules);
     let mut frame = operator.frame();
-    if let Some(words) = query.get("done").and_then(done_message) {
+    if let Some(words) = operator.said(&query).and_then(done_message) {
         frame = frame.with_success(words);
     }
     let built = build(
@@ -142,20 +142,18 @@ pub(super) async fn credit(
     if credit.once.is_empty() {
         return Err(Failure::Form);
     }
-    if let Err(problem) = credit.note.text.parse::<Note>() {
-        credit.note = credit.note.refused(&problem);
-        let limits = LimitsForm::new(&account.rules);
-        return refuse(&dashboard, &operator, &account, credit, limits).await;
-    }
-    let typed = &credit.amount.text;
-    let amount = typed.strip_prefix('+').unwrap_or(typed).parse::<Money>();
-    let problem = match amount {
-        Err(problem) => problem.to_string(),
-        Ok(Money::ZERO) => {
-            "This changes nothing; give an amount above zero, or below zero to deduct money."
-                .to_owned()
+    let has_note_problem = match credit.note.text.parse::<Note>() {
+        Ok(_) => false,
+        Err(problem) => {
+            credit.note = credit.note.refused(&problem);
+            true
         }
+    };
+    let problem = match read_amount(&credit.amount.text) {
+        Err(problem) => Some(problem),
+        Ok(_) if has_note_problem => None,
         Ok(amount) => {
+            ask_to_credit(&dashboard, &operator, &account, amount, &form)?;
             let note = Some(credit.note.text.as_str()).filter(|note| !note.is_empty());
             let accounts = &dashboard.engine.accounts;
             match accounts
@@ -169,18 +167,64 @@ pub(super) async fn credit(
                 .await
             {
                 Ok(_) => {
-                    let address = address(account.id, Some("credited"));
-                    return Ok(Redirect::to(&address).into_response());
+                    return Ok(operator.redirect_saying(&address(account.id), "credited"));
                 }
                 Err(AccountError::Store(error)) => return Err(error.into()),
-                Err(problem) => problem.to_string(),
+                Err(problem) => Some(problem.to_string()),
             }
         }
     };
-    credit.amount = credit.amount.refused(&problem);
+    if let Some(problem) = problem {
+        credit.amount = credit.amount.refused(&problem);
+    }
     credit.once = random_key();
     let limits = LimitsForm::new(&account.rules);
     refuse(&dashboard, &operator, &account, credit, limits).await
+}
+
+fn read_amount(typed: &str) -> Result<Money, String> {
+    let amount = typed.strip_prefix('+').unwrap_or(typed).parse::<Money>();
+    match amount {
+        Ok(Money::ZERO) => Err(
+            "This changes nothing; give an amount above zero, or below zero to deduct money."
+                .to_owned(),
+        ),
+        Ok(amount) => Ok(amount),
+        Err(problem) => Err(problem.to_string()),
+    }
+}
+
+/// Shows the balance afterwards, so that a wrong sign or too many zeros are noticed.
+fn ask_to_credit(
+    dashboard: &Dashboard,
+    operator: &Operator,
+    account: &AccountRecord,
+    amount: Money,
+    form: &Form,
+) -> Result<(), Failure> {
+    let words = |amount| money(amount, &dashboard.settings.currency);
+    let (before, after) = (account.balance, account.balance.plus(amount));
+    let text = format!(
+        "The balance is {}. Afterwards it is {}.",
+        words(before),
+        words(after)
+    );
+    let (title, button) = if amount < Money::ZERO {
+        let taken = words(Money::ZERO.minus(amount));
+        (format!("Take {taken} from {}?", account.name), "Take")
+    } else {
+        (format!("Add {} to {}?", words(amount), account.name), "Add")
+    };
+    operator.ask(
+        form,
+        &Question {
+            title: &title,
+            text: &text,
+            button,
+            back: &address(account.id),
+            is_dangerous: true,
+        },
+    )
 }
 
 /// Changes only the limits that were edited; somebody else may have changed the others in the meantime.
@@ -208,7 +252,7 @@ pub(super) async fn set_limits(
             .await;
         is_set.map_err(|error| gone(&operator, error))?;
     }
-    Ok(Redirect::to(&address(account.id, Some("limited"))).into_response())
+    Ok(operator.redirect_saying(&address(account.id), "limited"))
 }
 
 /// Suspends or resumes the account.
@@ -224,12 +268,23 @@ pub(super) async fn set_state(
         Some("active") => (false, "resumed"),
         _ => return Err(Failure::Form),
     };
+    let back = address(account.id);
+    operator.ask(
+        &form,
+        &Question {
+            title: &format!("Suspend the account {}?", account.name),
+            text: "Its tokens are refused until you resume it, and its people cannot send.",
+            button: "Suspend",
+            back: &back,
+            is_dangerous: suspended,
+        },
+    )?;
     let accounts = &dashboard.engine.accounts;
     let changed = accounts
         .set_suspended(&operator.by(), &account.name, suspended)
         .await;
     changed.map_err(|error| gone(&operator, error))?;
-    Ok(Redirect::to(&address(account.id, Some(done))).into_response())
+    Ok(operator.redirect_saying(&address(account.id), done))
 }
 
 pub(in crate::pages) async fn find(
@@ -316,7 +371,7 @@ async fn build(
             .iter()
             .map(|entry| LedgerRow::new(entry, currency))
             .collect(),
-        older: last.map(|id| format!("{}?before={id}", address(account.id, None))),
+        older: last.map(|id| format!("{}?before={id}", address(account.id))),
         is_later: cursor.before.is_some(),
     })
 }

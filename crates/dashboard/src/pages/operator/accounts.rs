@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::ports::{AccountRecord, Cursor};
 use domain::{AccountId, Money};
 use engine::identity::accounts::AccountError;
@@ -82,8 +82,8 @@ pub(super) async fn create(
             let by = operator.by();
             match accounts.create(&by, &new.name.text, balance).await {
                 Ok((account, _)) => {
-                    let address = super::account::address(account.id, Some("created"));
-                    return Ok(Redirect::to(&address).into_response());
+                    let address = super::account::address(account.id);
+                    return Ok(operator.redirect_saying(&address, "created"));
                 }
                 Err(AccountError::Store(error)) => return Err(error.into()),
                 Err(problem @ AccountError::Amount(_)) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::block::{BlockKind, BlockRecord, BlockRule};
 use engine::refusals::blocks::BlockError;
 use http::StatusCode;
@@ -57,7 +57,7 @@ pub(super) async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let frame = operator.frame();
-    let frame = match query.get("said") {
+    let frame = match operator.said(&query) {
         Some("added") => frame.with_success("The rule was added. It is in force now."),
         Some("removed") => frame.with_success("The rule was removed."),
         _ => frame,
@@ -100,7 +100,7 @@ pub(super) async fn add(
     let mut input = FormInput::from_form(&form, &[KIND, VALUE]);
     match BlockRule::parse(kind(&form)?, input.given(VALUE).unwrap_or_default()) {
         Ok(rule) => match dashboard.engine.blocks.add(&operator.by(), &rule).await {
-            Ok(_) => return Ok(Redirect::to(&format!("{HERE}?said=added")).into_response()),
+            Ok(_) => return Ok(operator.redirect_saying(HERE, "added")),
             Err(BlockError::Store(error)) => return Err(error.into()),
             Err(full @ BlockError::Full) => input.refuse(VALUE, full),
         },
@@ -119,5 +119,5 @@ pub(super) async fn remove(
     // Somebody else may have removed it already, which is what this person wants, too.
     let blocks = &dashboard.engine.blocks;
     blocks.remove(&operator.by(), &rule).await?;
-    Ok(Redirect::to(&format!("{HERE}?said=removed")).into_response())
+    Ok(operator.redirect_saying(HERE, "removed"))
 }

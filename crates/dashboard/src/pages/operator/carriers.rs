@@ -19,6 +19,7 @@ use crate::kit::session::Operator;
 #[template(path = "operator/carriers.html")]
 struct CarriersPage {
     frame: Frame,
+    is_simulated: bool,
     table: CarrierTable,
 }
 
@@ -58,6 +59,7 @@ pub(super) async fn show(
 ) -> Result<Response, Failure> {
     let page = CarriersPage {
         frame: operator.frame(),
+        is_simulated: dashboard.engine.is_simulated(),
         table: table(&dashboard).await?,
     };
     Ok(show_page(StatusCode::OK, &page))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::ports::Receiver;
 use engine::PausedReceiver;
 use http::StatusCode;
@@ -45,8 +45,7 @@ pub(super) async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let mut frame = operator.frame();
-    if let Some(replayed) = query.get("replayed").and_then(|text| text.parse().ok()) {
-        let replayed: u64 = replayed;
+    if let Some(replayed) = operator.said_count(&query, "replayed") {
         frame = frame.with_success(format!(
             "{} callbacks are being sent again.",
             count(replayed)
@@ -79,7 +78,7 @@ pub(super) async fn replay(
     }
     let reports = &dashboard.engine.reports;
     let replayed = reports.replay_receiver(&operator.by(), address).await?;
-    Ok(Redirect::to(&format!("{HERE}?replayed={replayed}")).into_response())
+    Ok(operator.redirect_saying(HERE, &format!("replayed-{replayed}")))
 }
 
 impl HostRow {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use domain::ports::{AccountRecord, CatalogueEntry};
 use domain::{AccountId, Channel, Country};
 use engine::catalogue::prices::{Format, PriceList, PriceRow, Prices};
@@ -148,7 +148,7 @@ pub(super) async fn show(
     let (channel, account) = (query.get("channel"), query.get("account"));
     let choice = PriceListChoice::find(&dashboard, &operator, channel, account).await?;
     let mut frame = operator.frame();
-    if query.get("done") == Some("imported") {
+    if operator.said(&query) == Some("imported") {
         frame = frame.with_success("The list was imported. Every node uses it within seconds.");
     }
     let page = build(&dashboard, frame, choice, &query, ImportForm::default()).await?;
@@ -179,8 +179,7 @@ pub(super) async fn import(
         Ok(plan) if seen == Some(plan.previous()) => {
             match catalogues.import_prices(&operator.by(), plan).await {
                 Ok(_) => {
-                    let address = format!("{}&done=imported", choice.address());
-                    return Ok(Redirect::to(&address).into_response());
+                    return Ok(operator.redirect_saying(&choice.address(), "imported"));
                 }
                 Err(ImportError::Store(error)) => return Err(error.into()),
                 Err(other) => vec![other.to_string()],
@@ -191,7 +190,7 @@ pub(super) async fn import(
             return Ok(page.show());
         }
     };
-    let frame = operator.frame().with_problem("Nothing was changed.");
+    let frame = operator.frame();
     let import = ImportForm { text, problems };
     let page = build(&dashboard, frame, choice, &Query::default(), import).await?;
     Ok(show_page(StatusCode::UNPROCESSABLE_ENTITY, &page))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::note::Note;
 use domain::ports::{ListRange, SenderFilter};
 use domain::sender::{Category, SenderRecord, SenderState, Step};
@@ -63,7 +63,7 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Response, Failure> {
     let mut frame = operator.frame();
-    if let Some(words) = query.get("done").and_then(done_message) {
+    if let Some(words) = operator.said(&query).and_then(done_message) {
         frame = frame.with_success(words);
     }
     let state = query.get("state").and_then(|state| state.parse().ok());
@@ -129,8 +129,8 @@ pub(super) async fn decide(
     let review = &dashboard.engine.sender_review;
     match review.decide(&operator.by(), id, step, words).await {
         Ok(_) => {
-            let address = format!("{HERE}?state={}&done={done}", view.state.name());
-            Ok(Redirect::to(&address).into_response())
+            let address = format!("{HERE}?state={}", view.state.name());
+            Ok(operator.redirect_saying(&address, done))
         }
         Err(ReviewError::Unknown(_)) => Err(not_found()),
         Err(ReviewError::Store(error)) => Err(error.into()),

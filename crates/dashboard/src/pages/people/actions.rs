@@ -6,6 +6,7 @@ use engine::identity::accounts::AccountError;
 use engine::identity::people::{Invited, LinkKind, ManageError, PeopleScope, send_link};
 
 use super::{Dashboard, Failure, Frame, InviteForm, Link, Session};
+use crate::kit::confirm::Question;
 use crate::kit::form::Form;
 
 pub(super) struct FormResult {
@@ -67,6 +68,12 @@ pub(super) async fn run(
     scope: PeopleScope,
     mut form: Form,
 ) -> Result<FormResult, Failure> {
+    if form.get("action") == Some("remove-second-factor")
+        && let Err(Refused::Failure(failure)) = only_operators(session, scope)
+    {
+        return Err(failure);
+    }
+    ask(dashboard, session, scope, &mut form).await?;
     let action = form.take("action");
     if action == "invite" {
         return invite(dashboard, session, scope, form).await;
@@ -84,6 +91,73 @@ pub(super) async fn run(
         Ok(done) => Ok(done),
         Err(Refused::Words(text)) => Ok(FormResult::refused(session, text)),
         Err(Refused::Failure(failure)) => Err(failure),
+    }
+}
+
+/// Asks for the password before changes to who can sign in, and whether the person is sure before they remove
+/// something.
+async fn ask(
+    dashboard: &Dashboard,
+    session: &Session,
+    scope: PeopleScope,
+    form: &mut Form,
+) -> Result<(), Failure> {
+    let text_of = |name| form.get(name).unwrap_or_default();
+    let who = match text_of("who") {
+        "" => "this person".to_owned(),
+        who => who.to_owned(),
+    };
+    let (title, text, button) = match text_of("action") {
+        "invite" => (
+            format!("Invite {}?", text_of("email")),
+            format!("The link lets them sign in as {}.", text_of("role")),
+            "Create a link",
+        ),
+        "reset" => (
+            format!("Create a link for a new password of {who}?"),
+            "Anyone who has the link can set the password.".to_owned(),
+            "Create a link",
+        ),
+        "role" => (
+            format!("Change the role of {who}?"),
+            format!("The new role is {}.", text_of("role")),
+            "Save",
+        ),
+        "remove-second-factor" => (
+            format!("Remove the second factor of {who}?"),
+            "Their password alone is then enough to sign in.".to_owned(),
+            "Remove second factor",
+        ),
+        "remove-from" => (
+            format!("Remove {who} from the account {}?", text_of("account_name")),
+            "They can no longer work with it, and AI clients that they connected to it are disconnected."
+                .to_owned(),
+            "Remove",
+        ),
+        "remove" => (
+            format!("Remove {who}?"),
+            "They are signed out at once, and AI clients that they connected are disconnected."
+                .to_owned(),
+            "Remove",
+        ),
+        _ => return Ok(()),
+    };
+    let is_removal = text_of("action").starts_with("remove");
+    let is_about_signing_in = !is_removal || text_of("action") == "remove-second-factor";
+    let question = Question {
+        title: &title,
+        text: &text,
+        button,
+        back: match scope {
+            PeopleScope::Everybody => super::ALL.path,
+            PeopleScope::Account(_) => super::OWN.path,
+        },
+        is_dangerous: is_removal,
+    };
+    if is_about_signing_in {
+        session.ask_for_password(dashboard, form, &question).await
+    } else {
+        session.ask(form, &question)
     }
 }
 

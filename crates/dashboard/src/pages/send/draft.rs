@@ -10,7 +10,7 @@ use crate::kit::form::Form;
 use crate::kit::query::Query;
 
 /// The fields, by their names in the REST API, which errors refer to.
-pub(super) const FIELDS: [&str; 6] = ["from", "to", "message", "scheduled", "dlrUrl", "testMode"];
+pub(crate) const FIELDS: [&str; 6] = ["from", "to", "message", "scheduled", "dlrUrl", "testMode"];
 /// A number that is reserved for tests; the simulator delivers to it.
 const SIMULATED_TO: &str = "+447700900000";
 const SIMULATED_FROM: &str = "Switchboard";
@@ -19,21 +19,21 @@ const SIMULATED_TEXT: &str = "Hello from Switchboard!";
 const MINUTES_LEN: usize = "2030-01-31T09:30".len();
 const SECONDS_LEN: usize = "2030-01-31T09:30:00".len();
 
-pub(super) struct Draft {
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) message: String,
+pub(crate) struct Draft {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) message: String,
     /// A time in UTC, without an offset.
-    pub(super) scheduled: String,
-    pub(super) dlr_url: String,
-    pub(super) test_mode: String,
+    pub(crate) scheduled: String,
+    pub(crate) dlr_url: String,
+    pub(crate) test_mode: String,
     /// Idempotency key of the page, so that a double click sends once.
-    pub(super) once: String,
+    pub(crate) once: String,
 }
 
 impl Draft {
     /// Fills the form from the query string, or with an example for the simulator.
-    pub(super) fn begin(query: &Query, sender: Option<&String>, is_simulated: bool) -> Self {
+    pub(crate) fn begin(query: &Query, sender: Option<&String>, is_simulated: bool) -> Self {
         let or = |name: &str, simulated: &str| {
             let given = query.get(name).map(str::to_owned);
             let simulated = || is_simulated.then(|| simulated.to_owned());
@@ -54,7 +54,20 @@ impl Draft {
         }
     }
 
-    pub(super) fn read(mut form: Form) -> Self {
+    /// An empty reply from a number to a handset.
+    pub(crate) fn reply(from: String, to: String) -> Self {
+        Self {
+            from,
+            to,
+            message: String::new(),
+            scheduled: String::new(),
+            dlr_url: String::new(),
+            test_mode: String::new(),
+            once: random_key(),
+        }
+    }
+
+    pub(crate) fn read(mut form: Form) -> Self {
         let mut take = |name| form.take(name).trim().to_owned();
         Self {
             from: take("from"),
@@ -69,14 +82,14 @@ impl Draft {
     }
 
     /// Whether an optional field is filled in.
-    pub(super) fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         [&self.scheduled, &self.dlr_url, &self.test_mode]
             .into_iter()
             .any(|field| !field.is_empty())
     }
 
     /// Whether sender and recipient are filled in, so that there is a price.
-    pub(super) fn is_addressed(&self) -> bool {
+    pub(crate) fn is_addressed(&self) -> bool {
         !self.from.is_empty() && !self.to.is_empty()
     }
 
@@ -86,7 +99,7 @@ impl Draft {
         numbers.map(Cow::Borrowed).collect()
     }
 
-    pub(super) fn order(&self) -> SmsInput<'_> {
+    pub(crate) fn order(&self) -> SmsInput<'_> {
         let given = |text: &'_ str| (!text.is_empty()).then(|| text.to_owned().into());
         SmsInput {
             to: To::List(self.recipients()),
@@ -112,7 +125,7 @@ impl Draft {
     }
 
     /// The same page with the same content is sent once; with other content it is another message.
-    pub(super) fn once_only(&self) -> IdempotentRequest {
+    pub(crate) fn once_only(&self) -> IdempotentRequest {
         let all = [
             &self.once,
             &self.from,

@@ -15,55 +15,55 @@ use crate::kit::session::Member;
 const MAX_LISTED: usize = 10;
 const MAX_NAMED: usize = 12;
 
-pub(super) struct Measure {
-    pub(super) text: Text,
+pub(crate) struct Measure {
+    pub(crate) text: Text,
     /// The price, or why it is unknown.
-    pub(super) price: Result<Price, String>,
+    pub(crate) price: Result<Price, String>,
 }
 
-pub(super) struct Text {
-    pub(super) characters: String,
-    pub(super) coding: &'static str,
-    pub(super) parts: String,
+pub(crate) struct Text {
+    pub(crate) characters: String,
+    pub(crate) coding: &'static str,
+    pub(crate) parts: String,
     /// How many characters are left.
-    pub(super) room: String,
-    pub(super) problem: Option<String>,
+    pub(crate) room: String,
+    pub(crate) problem: Option<String>,
     /// The characters that are not in GSM-7, each once.
-    pub(super) foreign: Vec<Foreign>,
+    pub(crate) foreign: Vec<Foreign>,
     /// The text in pieces, to mark those characters; empty if there are none.
-    pub(super) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 /// A character that is not in GSM-7.
-pub(super) struct Foreign {
-    pub(super) character: char,
-    pub(super) code: String,
+pub(crate) struct Foreign {
+    pub(crate) character: char,
+    pub(crate) code: String,
 }
 
-pub(super) struct Piece {
-    pub(super) text: String,
-    pub(super) is_foreign: bool,
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    pub(crate) is_foreign: bool,
 }
 
-pub(super) struct Price {
-    pub(super) total: String,
+pub(crate) struct Price {
+    pub(crate) total: String,
     /// How the total is calculated.
-    pub(super) sum: String,
+    pub(crate) sum: String,
     /// The remaining balance; `None` if it is too low.
-    pub(super) left: Option<String>,
-    pub(super) rows: Vec<RecipientRow>,
+    pub(crate) left: Option<String>,
+    pub(crate) rows: Vec<RecipientRow>,
     /// Number of recipients that are not listed.
-    pub(super) more: usize,
+    pub(crate) more: usize,
 }
 
-pub(super) struct RecipientRow {
-    pub(super) to: String,
-    pub(super) location: String,
-    pub(super) price: String,
+pub(crate) struct RecipientRow {
+    pub(crate) to: String,
+    pub(crate) location: String,
+    pub(crate) price: String,
 }
 
 impl Measure {
-    pub(super) async fn new(dashboard: &Dashboard, member: &Member, draft: &Draft) -> Self {
+    pub(crate) async fn new(dashboard: &Dashboard, member: &Member, draft: &Draft) -> Self {
         let text = Text::new(&draft.message);
         let price = if !draft.is_addressed() {
             Err("Fill in sender and recipient to see the price.".to_owned())

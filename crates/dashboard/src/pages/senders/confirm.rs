@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::sender::{NotAPin, SenderKind};
 use engine::senders::{ConfirmError, RegisterError, SenderInput};
 use requests::Problem;
@@ -26,8 +26,8 @@ pub(super) async fn confirm(
     let confirmed = senders.confirm(member.account.id, sender.id, code).await;
     let problem = match confirmed {
         Ok(()) => {
-            let address = format!("/dashboard/senders/{}?said=confirmed", sender.id);
-            return Ok(Redirect::to(&address).into_response());
+            let address = format!("/dashboard/senders/{}", sender.id);
+            return Ok(member.redirect_saying(&address, "confirmed"));
         }
         Err(ConfirmError::Store(error)) => return Err(error.into()),
         Err(error) => words(&error),
@@ -76,8 +76,8 @@ pub(super) async fn send_pin(
     let senders = &dashboard.engine.senders;
     let problem = match senders.register(&member.access(), order).await {
         Ok(id) => {
-            let address = format!("/dashboard/senders/{id}?said=pin");
-            return Ok(Redirect::to(&address).into_response());
+            let address = format!("/dashboard/senders/{id}");
+            return Ok(member.redirect_saying(&address, "pin"));
         }
         Err(RegisterError::Store(error)) => return Err(error.into()),
         Err(RegisterError::TooSoon(_)) => {

@@ -111,8 +111,8 @@ async fn register(
     let senders = &dashboard.engine.senders;
     let problem = match senders.register(&member.access(), order).await {
         Ok(id) => {
-            let address = format!("/dashboard/senders/{id}?said=registered");
-            return Ok(Redirect::to(&address).into_response());
+            let address = format!("/dashboard/senders/{id}");
+            return Ok(member.redirect_saying(&address, "registered"));
         }
         // The page of the sender asks for the PIN that was sent.
         Err(RegisterError::TooSoon(id)) => {

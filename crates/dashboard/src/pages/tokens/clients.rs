@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::billing::{RuleChange, TextRoles};
 use domain::ports::GrantRecord;
 use domain::{GrantId, Role};
@@ -28,6 +28,8 @@ pub(super) struct ClientRow {
     pub(super) since: Moment,
     pub(super) last_used: Option<Moment>,
     pub(super) granted_by: Option<String>,
+    /// What it may spend on one day.
+    pub(super) daily_cap: Option<String>,
 }
 
 impl From<GrantRecord> for ClientRow {
@@ -45,6 +47,7 @@ impl From<GrantRecord> for ClientRow {
             since: grant.created_at.into(),
             last_used: grant.last_used_at.map(Moment::from),
             granted_by: grant.granted_by.map(|email| email.to_string()),
+            daily_cap: grant.daily_cap.map(|cap| cap.to_string()),
         }
     }
 }
@@ -85,8 +88,7 @@ pub(super) async fn disconnect(
     if !grants.disconnect(&admin.by(), admin.account.id, id).await? {
         return Err(missing());
     }
-    let address = format!("{}?said=disconnected", super::HERE);
-    Ok(Redirect::to(&address).into_response())
+    Ok(admin.redirect_saying(super::HERE, "disconnected"))
 }
 
 /// Sets which roles see texts.
@@ -99,8 +101,7 @@ pub(super) async fn set_texts(
     let chosen: Vec<Role> = Role::ALL.into_iter().filter(is_chosen).collect();
     let change = RuleChange::TextsFor(TextRoles::only(chosen));
     set_rule(&dashboard, &admin, change).await?;
-    let address = format!("{}?said=texts", super::HERE);
-    Ok(Redirect::to(&address).into_response())
+    Ok(admin.redirect_saying(super::HERE, "texts"))
 }
 
 pub(super) async fn set_consent(
@@ -111,8 +112,7 @@ pub(super) async fn set_consent(
     let only = form.get("admins_consent_only").is_some();
     set_rule(&dashboard, &admin, RuleChange::AdminsConsentOnly(only)).await?;
     let said = if only { "admins" } else { "everybody" };
-    let address = format!("{}?said={said}", super::HERE);
-    Ok(Redirect::to(&address).into_response())
+    Ok(admin.redirect_saying(super::HERE, said))
 }
 
 async fn set_rule(dashboard: &Dashboard, admin: &Admin, change: RuleChange) -> Result<(), Failure> {

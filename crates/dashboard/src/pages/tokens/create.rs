@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use domain::ports::TokenRecord;
 use domain::{AllowList, Permission, Permissions, Timestamp, TokenSecret};
 use engine::identity::accounts::{MAX_TOKEN_NAME_CHARS, TokenInput, check_token_name};
 use http::StatusCode;
@@ -12,6 +13,7 @@ use jiff::SignedDuration;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
+use crate::kit::form::Form;
 use crate::kit::form_input::FormInput;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::permissions::Offer;
@@ -25,24 +27,46 @@ const LIFETIMES: [(&str, &str); 5] = [
     ("90", "In 90 days"),
     ("365", "In a year"),
 ];
-const USUAL: &str = "sms:send sms:rates";
+/// The field with the newest token of the account when the form was opened.
+const NEWEST: &str = "newest";
 
 #[derive(Template)]
 #[template(path = "tokens/new.html")]
 struct NewPage {
     frame: Frame,
     typed: FormInput,
+    newest: u64,
     offers: Vec<Offer>,
     lifetimes: [(&'static str, &'static str); 5],
     max_name_chars: usize,
 }
 
-pub(super) async fn ask(admin: Admin) -> Response {
-    let typed = FormInput::with_defaults(vec![("route", USUAL.to_owned())]);
-    page(admin.frame(), typed)
+pub(super) async fn ask(
+    State(dashboard): State<Arc<Dashboard>>,
+    admin: Admin,
+) -> Result<Response, Failure> {
+    let accounts = &dashboard.engine.accounts;
+    let tokens = accounts.list_tokens(Some(admin.account.id)).await?;
+    Ok(page(admin.frame(), FormInput::default(), newest(&tokens)))
 }
 
-fn page(frame: Frame, typed: FormInput) -> Response {
+fn newest(tokens: &[TokenRecord]) -> u64 {
+    let ids = tokens.iter().map(|token| token.id.get());
+    ids.max().unwrap_or_default()
+}
+
+/// Whether the form was sent before: a token with this name was created after the form was opened. Reloading the page
+/// with the secret sends the form again.
+fn is_repeated(form: &Form, name: &str, tokens: &[TokenRecord]) -> bool {
+    let opened_at = form.get(NEWEST).and_then(|id| id.parse::<u64>().ok());
+    let Some(opened_at) = opened_at else {
+        return false;
+    };
+    let is_later = |token: &TokenRecord| token.id.get() > opened_at && token.access.name == name;
+    tokens.iter().any(is_later)
+}
+
+fn page(frame: Frame, typed: FormInput, newest: u64) -> Response {
     let status = if typed.is_refused() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -55,6 +79,7 @@ fn page(frame: Frame, typed: FormInput) -> Response {
         frame,
         offers: Permission::ALL.map(offer).into(),
         lifetimes: LIFETIMES,
+        newest,
         max_name_chars: MAX_TOKEN_NAME_CHARS,
         typed,
     };
@@ -78,11 +103,23 @@ pub(super) async fn create(
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let mut typed = FormInput::from_form(&form, &["name", "route", "networks", "expires"]);
-    let Some(order) = read(&mut typed, dashboard.engine.now()) else {
-        return Ok(page(admin.frame(), typed));
+    let accounts = &dashboard.engine.accounts;
+    let tokens = accounts.list_tokens(Some(admin.account.id)).await?;
+    let order = read(&mut typed, dashboard.engine.now());
+    let order = order.filter(|order| {
+        let is_new = !is_repeated(&form, &order.name, &tokens);
+        if !is_new {
+            typed.refuse(
+                "name",
+                "This token was created already, and its secret was shown. If you lost it, delete the token. Send the form again only if you need another one",
+            );
+        }
+        is_new
+    });
+    let Some(order) = order else {
+        return Ok(page(admin.frame(), typed, newest(&tokens)));
     };
     let name = order.name.clone();
-    let accounts = &dashboard.engine.accounts;
     let (_, secret): (_, TokenSecret) = accounts
         .create_token(&admin.by(), admin.account.id, order)
         .await?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::person::{Password, Person, RECOVERY_CODES, RecoveryCode, SessionRecord, TotpSecret};
 use domain::ports::{AttemptKey, IdentityStore, SecondFactor, StoreError};
 use domain::{Clock, TokenHash};
+use jiff::SignedDuration;
 
 use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::entropy;
@@ -13,6 +14,8 @@ use crate::identity::sign_in::{BY_PERSON, attempt_key};
 
 /// Maximum number of sessions in a list.
 const MAX_SESSIONS: u32 = 100;
+/// How long after signing in, or after entering the password again, people may weaken an account.
+const PROOF_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// Recovery codes, to be shown once.
 pub type RecoveryCodes = Vec<RecoveryCode>;
@@ -87,6 +90,26 @@ impl OwnAccess {
             is_set.then_some(()).ok_or(OwnError::WrongPassword)
         };
         recorded.done(changed.await).await
+    }
+
+    /// Whether the person signed in or entered the password again in this session within the last minutes.
+    pub async fn is_proved(&self, session: &str) -> Result<bool, StoreError> {
+        let (session, now) = (TokenHash::from_secret(session), self.clock.now());
+        let proved = self.store.find_proof(&session, now).await?;
+        Ok(proved.is_some_and(|at| now.duration_since(at) < PROOF_LIFETIME))
+    }
+
+    /// Checks the password again, before a change that weakens an account.
+    pub async fn prove(
+        &self,
+        person: &Person,
+        password: Password,
+        session: &str,
+    ) -> Result<(), OwnError> {
+        self.begin_attempt(person).await?;
+        self.check_password(person, password).await?;
+        let session = TokenHash::from_secret(session);
+        Ok(self.store.set_proof(&session, self.clock.now()).await?)
     }
 
     /// The state of a person's second factor.

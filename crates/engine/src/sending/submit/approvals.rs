@@ -1,12 +1,12 @@
 //! Whether an account may use an originator.
 //!
 //! Most originators need no approval unless the account's rules say so. Those that do are looked up once and cached
-//! until anything about accounts, tokens or sender IDs changes.
+//! until anything about accounts, tokens or sender IDs changes, or a number is taken from an account.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-use domain::ports::{SenderStore, StoreError};
+use domain::ports::{SenderRight, SenderStore, StoreError};
 use domain::{Access, AccountId, Originator};
 
 use crate::identity::gate::Gate;
@@ -26,17 +26,17 @@ pub struct Approvals {
 #[derive(Default)]
 struct ApprovedNames {
     version: u64,
-    names: HashMap<AccountId, HashSet<String>>,
+    names: HashMap<AccountId, HashMap<String, SenderRight>>,
     count: usize,
 }
 
 impl ApprovedNames {
-    fn contains(&self, version: u64, account: AccountId, name: &str) -> bool {
+    fn find(&self, version: u64, account: AccountId, name: &str) -> Option<SenderRight> {
         let names = self.names.get(&account).filter(|_| self.version == version);
-        names.is_some_and(|names| names.contains(name))
+        names?.get(name).copied()
     }
 
-    fn insert(&mut self, version: u64, account: AccountId, name: &str) {
+    fn insert(&mut self, version: u64, account: AccountId, name: &str, right: SenderRight) {
         if self.version != version || self.count >= MAX_CACHED {
             *self = Self {
                 version,
@@ -44,7 +44,8 @@ impl ApprovedNames {
             };
         }
         let names = self.names.entry(account).or_default();
-        self.count += usize::from(names.insert(name.to_owned()));
+        let replaced = names.insert(name.to_owned(), right);
+        self.count += usize::from(replaced.is_none());
     }
 }
 
@@ -59,14 +60,14 @@ impl Approvals {
     }
 
     /// The originator of an SMS: a number, a plain name or an approved sender ID of this account. If the account's
-    /// rules demand approved sender IDs, only the last one.
+    /// rules demand approved sender IDs, only the last one, or a number that the account owns.
     pub(crate) async fn originator(
         &self,
         access: &Access,
         from: &str,
     ) -> Result<Originator, SubmitError> {
         if access.approved_senders_only {
-            return self.approved(access, from).await;
+            return self.entitled(access, from, |_| true).await;
         }
         let plain = Originator::parse(from);
         let error = match plain {
@@ -85,10 +86,21 @@ impl Approvals {
         access: &Access,
         from: &str,
     ) -> Result<Originator, SubmitError> {
+        self.entitled(access, from, |right| right == SenderRight::SenderId)
+            .await
+    }
+
+    /// An originator that the account has a right to that is enough.
+    async fn entitled(
+        &self,
+        access: &Access,
+        from: &str,
+        is_enough: fn(SenderRight) -> bool,
+    ) -> Result<Originator, SubmitError> {
         let originator =
             Originator::parse_approved(from).map_err(|e| Invalid::new(Field::Originator, e))?;
-        let name = originator.compared();
-        if self.is_approved(access.account, name).await? {
+        let right = self.right(access.account, originator.compared()).await?;
+        if right.is_some_and(is_enough) {
             Ok(originator)
         } else {
             Err(SubmitError::Sender(originator))
@@ -96,22 +108,26 @@ impl Approvals {
     }
 
     /// The version is read before the store, so a cached name is at least as new as its version.
-    async fn is_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
+    async fn right(
+        &self,
+        account: AccountId,
+        name: &str,
+    ) -> Result<Option<SenderRight>, StoreError> {
         let version = self.gate.version();
-        if version.is_some_and(|version| self.is_cached(version, account, name)) {
-            return Ok(true);
+        if let Some(right) = version.and_then(|version| self.find_cached(version, account, name)) {
+            return Ok(Some(right));
         }
-        let is_approved = self.store.is_sender_approved(account, name).await?;
-        if let Some(version) = version.filter(|_| is_approved) {
+        let right = self.store.find_sender_right(account, name).await?;
+        if let (Some(version), Some(right)) = (version, right) {
             let mut cache = self.cache.write().expect("no holder panics");
-            cache.insert(version, account, name);
+            cache.insert(version, account, name, right);
         }
-        Ok(is_approved)
+        Ok(right)
     }
 
-    fn is_cached(&self, version: u64, account: AccountId, name: &str) -> bool {
+    fn find_cached(&self, version: u64, account: AccountId, name: &str) -> Option<SenderRight> {
         let cache = self.cache.read().expect("no holder panics");
-        cache.contains(version, account, name)
+        cache.find(version, account, name)
     }
 }
 
@@ -124,8 +140,9 @@ mod tests {
         let (one, two) = (AccountId::new(1), AccountId::new(2));
         let (one, two) = (one.expect("in range"), two.expect("in range"));
         let mut cache = ApprovedNames::default();
-        cache.insert(7, one, "Acme-Inc");
-        cache.insert(7, one, "Acme-Inc");
+        let right = SenderRight::SenderId;
+        cache.insert(7, one, "Acme-Inc", right);
+        cache.insert(7, one, "Acme-Inc", right);
         assert_eq!(cache.count, 1);
         for (case, version, account, name, expected) in [
             ("itself", 7, one, "Acme-Inc", true),
@@ -133,15 +150,16 @@ mod tests {
             ("another account", 7, two, "Acme-Inc", false),
             ("a newer version", 8, one, "Acme-Inc", false),
         ] {
-            assert_eq!(cache.contains(version, account, name), expected, "{case}");
+            let found = cache.find(version, account, name);
+            assert_eq!(found, expected.then_some(right), "{case}");
         }
-        cache.insert(8, two, "B-2");
-        assert!(
-            !cache.contains(8, one, "Acme-Inc"),
-            "dropped with version 7"
-        );
+        cache.insert(8, two, "37120000001", SenderRight::Number);
+        let number = cache.find(8, two, "37120000001");
+        assert_eq!(number, Some(SenderRight::Number));
+        let former = cache.find(8, one, "Acme-Inc");
+        assert_eq!(former, None, "dropped with version 7");
         for number in 0..=MAX_CACHED {
-            cache.insert(8, one, &format!("N-{number}"));
+            cache.insert(8, one, &format!("N-{number}"), right);
             assert!(cache.count <= MAX_CACHED);
         }
     }

@@ -97,10 +97,7 @@ pub(super) fn check_recipients(
     to: &To<'_>,
     correct_by: Option<&str>,
 ) -> Result<Vec<Msisdn>, Invalid> {
-    let country = correct_by
-        .map(Country::parse)
-        .transpose()
-        .map_err(|e| Invalid::new(Field::CorrectBy, e))?;
+    let country = check_country(correct_by)?;
     let recipient = |value: &str| check_recipient(value, country);
     let recipients: Vec<Msisdn> = match to {
         To::Text(one) if !one.contains(',') => vec![recipient(one)?],
@@ -118,6 +115,16 @@ pub(super) fn check_recipients(
         ));
     }
     Ok(recipients)
+}
+
+/// One recipient, completed for the country `correct_by`.
+pub(crate) fn check_one(to: &str, correct_by: Option<&str>) -> Result<Msisdn, Invalid> {
+    check_recipient(to, check_country(correct_by)?)
+}
+
+fn check_country(correct_by: Option<&str>) -> Result<Option<Country>, Invalid> {
+    let country = correct_by.map(Country::parse).transpose();
+    country.map_err(|e| Invalid::new(Field::CorrectBy, e))
 }
 
 pub(super) fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {

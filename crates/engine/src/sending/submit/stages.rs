@@ -165,6 +165,12 @@ impl RoutedRequest {
         });
     }
 
+    /// The price of all recipients together.
+    pub(super) fn cost(&self) -> Money {
+        let prices = self.destinations.iter().map(|one| one.price);
+        prices.fold(Money::ZERO, Money::plus)
+    }
+
     pub(super) fn messages(&self) -> u32 {
         u32::try_from(self.destinations.len()).expect("at most a thousand")
     }

@@ -17,7 +17,7 @@ fn now() -> Timestamp {
 
 fn requests_to(report_url: &str) -> RequestBuilder {
     let url = report_url.parse().expect("a URL");
-    RequestBuilder::new("up", &url, ProofKey::new("sb_one"))
+    RequestBuilder::new("up", &url, ProofKey::new(b"sb_one"))
 }
 
 fn requests() -> RequestBuilder {
@@ -70,7 +70,7 @@ fn viber(interactive: Option<Interactive>) -> QueuedMessage {
 
 /// The callback URL of message 7.
 fn report() -> String {
-    let proof = ProofKey::new("sb_one").proof("up", MessageId::new(7).expect("in range"));
+    let proof = ProofKey::new(b"sb_one").proof("up", MessageId::new(7).expect("in range"));
     format!("{REPORT}{proof}")
 }
 
@@ -212,7 +212,7 @@ fn a_key_is_that_of_one_message() {
     };
     let later = now() + SignedDuration::from_hours(2);
     let new_token = RequestBuilder {
-        proofs: ProofKey::new("sb_two"),
+        proofs: ProofKey::new(b"sb_two"),
         ..requests()
     };
     for (name, request, is_same) in [
@@ -253,7 +253,7 @@ fn a_key_is_that_of_one_message() {
 fn a_name_of_any_kind_is_fit_for_key_and_address() {
     let url = "https://sms.example/?a=b#c".parse().expect("a URL");
     let name = format!("a b/ü{}", "x".repeat(300));
-    let requests = RequestBuilder::new(&name, &url, ProofKey::new("sb_one"));
+    let requests = RequestBuilder::new(&name, &url, ProofKey::new(b"sb_one"));
     let request = requests.build(&sms("Hello"), now());
     assert!(
         request.key.starts_with("abx") && request.key.len() < 128,

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::text::measure;
 use domain::ports::{
-    Carrier as _, DeliveredCopy, HandsetSink, HandsetText, Health, ReceiptError, ReceiptSink,
+    Carrier as _, DeliveredCopy, ForwardedText, HandsetSink, HandsetText, Health, ReceiptError,
+    ReceiptSink,
 };
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
 use outbound::{SmppCarrier, SmppSettings};
@@ -115,6 +116,10 @@ impl ReceiptSink for Sink {
 
 #[async_trait]
 impl HandsetSink for Sink {
+    async fn receive_once(&self, _: [u8; 16], _: ForwardedText) -> Result<(), ReceiptError> {
+        panic!("an SMPP carrier delivers PDUs");
+    }
+
     async fn receive(&self, copy: DeliveredCopy, text: HandsetText) -> Result<(), ReceiptError> {
         let _permit = self.permits.acquire().await.expect("never closed");
         self.texts.send_modify(|texts| texts.push((copy, text)));

@@ -7,7 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::text::measure;
-use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
+use domain::ports::{
+    Carrier as _, DeliveredCopy, ForwardedText, HandsetSink, HandsetText, Health, ReceiptError,
+    ReceiptSink,
+};
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
 use outbound::upstream::TOKEN_HEADER;
@@ -34,6 +37,7 @@ pub(crate) struct RecordingSink {
     pub(crate) known: Mutex<HashSet<String>>,
     pub(crate) receipts: Mutex<Vec<Receipt>>,
     pub(crate) seen: Mutex<Vec<CarrierRef>>,
+    pub(crate) texts: Mutex<Vec<([u8; 16], ForwardedText)>>,
     pub(crate) error: Mutex<Option<ReceiptError>>,
 }
 
@@ -51,6 +55,11 @@ impl RecordingSink {
     /// The receipts since the last call.
     pub(crate) fn take_receipts(&self) -> Vec<Receipt> {
         std::mem::take(&mut *self.receipts.lock().expect("not poisoned"))
+    }
+
+    /// The texts since the last call.
+    pub(crate) fn take_texts(&self) -> Vec<([u8; 16], ForwardedText)> {
+        std::mem::take(&mut *self.texts.lock().expect("not poisoned"))
     }
 
     pub(crate) fn take_seen(&self) -> Vec<CarrierRef> {
@@ -73,6 +82,28 @@ impl ReceiptSink for RecordingSink {
         self.seen.lock().expect("not poisoned").push(of);
         Ok(())
     }
+}
+
+#[async_trait]
+impl HandsetSink for RecordingSink {
+    async fn receive_once(
+        &self,
+        source: [u8; 16],
+        text: ForwardedText,
+    ) -> Result<(), ReceiptError> {
+        self.check()?;
+        let mut texts = self.texts.lock().expect("not poisoned");
+        texts.push((source, text));
+        Ok(())
+    }
+
+    async fn receive(&self, _: DeliveredCopy, _: HandsetText) -> Result<(), ReceiptError> {
+        panic!("an upstream delivers whole messages");
+    }
+
+    fn confirm(&self, _: &[(i64, i64)]) {}
+
+    fn end_session(&self, _: i64) {}
 }
 
 /// Everything that a test needs.
@@ -104,7 +135,7 @@ impl Fixture {
         let mut settings = settings(&server.url("/api/"));
         change(&mut settings);
         let sink = Arc::new(RecordingSink::default());
-        let upstream = Upstream::start(settings, sink.clone(), Arc::new(FixedClock));
+        let upstream = Upstream::start(settings, sink.clone(), sink.clone(), Arc::new(FixedClock));
         let fixture = Self {
             server,
             upstream,

@@ -1,5 +1,5 @@
 //! Messages to an upstream, and its reports.
 
-mod fixture;
+pub(crate) mod fixture;
 mod reports;
 mod sending;

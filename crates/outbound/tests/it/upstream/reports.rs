@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::delivery::{CarrierRef, Receipt};
-use domain::ports::{Carrier as _, CarrierReports as _, ReceiptError, ReportResult};
+use domain::ports::{Carrier as _, CarrierPost, CarrierReports as _, ReceiptError, ReportResult};
 use domain::{Channel, Code, MessageId, Outcome};
 use outbound::{Upstream, UpstreamReports};
 use testkit::receiver::Reply;
@@ -31,6 +31,10 @@ fn last_proof(fixture: &Fixture) -> String {
     let address = address.and_then(|one| one.as_str()).expect("an address");
     let (_, proof) = address.rsplit_once('/').expect("a path");
     proof.to_owned()
+}
+
+fn post(body: &[u8]) -> CarrierPost<'_> {
+    CarrierPost { headers: &[], body }
 }
 
 fn carrier_ref(reference: &str) -> CarrierRef {
@@ -66,7 +70,7 @@ async fn a_report_becomes_a_receipt() {
         (br#"{"id":"10001","status":8,"error":0}"#, None),
     ] {
         assert_eq!(
-            reports.take("up", id(7), &proof, body).await,
+            reports.take("up", id(7), &proof, post(body)).await,
             ReportResult::Yes
         );
         let expected: Vec<_> = outcome.map(|it| receipt("10001", it)).into_iter().collect();
@@ -85,7 +89,11 @@ async fn only_the_messages_own_callback_address_is_accepted() {
     let forged = "0".repeat(32);
     let take = |carrier: &'static str, message: MessageId, proof: String| {
         let reports = reports.clone();
-        async move { reports.take(carrier, message, &proof, DELIVERED).await }
+        async move {
+            reports
+                .take(carrier, message, &proof, post(DELIVERED))
+                .await
+        }
     };
     for (name, carrier, message, proof) in [
         ("forged", "up", id(7), forged.as_str()),
@@ -105,7 +113,7 @@ async fn only_the_messages_own_callback_address_is_accepted() {
 async fn malformed_reports_are_refused() {
     let (fixture, reports, proof) = sent(Channel::Sms).await;
     for body in [&b"garbage"[..], b"", b"[]", b"{}", &[0xff, 0xfe]] {
-        let taken = reports.take("up", id(7), &proof, body).await;
+        let taken = reports.take("up", id(7), &proof, post(body)).await;
         assert!(matches!(taken, ReportResult::NotAReport(why) if why.ends_with('.')));
     }
     assert_eq!(fixture.sink.take_receipts(), []);
@@ -116,7 +124,7 @@ async fn a_seen_report_is_stored() {
     let (fixture, reports, proof) = sent(Channel::Viber).await;
     let seen = br#"{"id":"10001","status":3,"error":0}"#;
     assert_eq!(
-        reports.take("up", id(7), &proof, seen).await,
+        reports.take("up", id(7), &proof, post(seen)).await,
         ReportResult::Yes
     );
     assert_eq!(
@@ -141,7 +149,7 @@ async fn a_lookup_is_reported_under_our_own_id() {
             r#"{"id":"7","error":43}"#,
         ),
     ] {
-        assert_eq!(reports.take("up", id(7), &proof, body).await, ReportResult::Yes);
+        assert_eq!(reports.take("up", id(7), &proof, post(body)).await, ReportResult::Yes);
         let expected = Receipt {
             report: Some(report.to_owned()),
             ..receipt("10001", outcome)
@@ -160,13 +168,13 @@ async fn a_message_with_our_own_reference_is_found() {
     };
     let delivered = br#"{"id":"555","status":1}"#;
     assert_eq!(
-        reports.take("up", id(7), &proof, delivered).await,
+        reports.take("up", id(7), &proof, post(delivered)).await,
         ReportResult::Yes
     );
     assert_eq!(fixture.sink.take_receipts(), both("555"));
     let seen = br#"{"id":"555","status":3}"#;
     assert_eq!(
-        reports.take("up", id(7), &proof, seen).await,
+        reports.take("up", id(7), &proof, post(seen)).await,
         ReportResult::Yes
     );
     assert_eq!(fixture.sink.take_receipts(), both("555"));
@@ -182,12 +190,12 @@ async fn reports_that_cannot_be_stored_are_requested_again() {
         ReceiptError::Store,
     ] {
         *fixture.sink.error.lock().expect("not poisoned") = Some(error);
-        let taken = reports.take("up", id(7), &proof, DELIVERED).await;
+        let taken = reports.take("up", id(7), &proof, post(DELIVERED)).await;
         assert_eq!(taken, ReportResult::NotNow, "{error:?}");
     }
     *fixture.sink.error.lock().expect("not poisoned") = None;
     fixture.upstream.stop().await;
-    let taken = reports.take("up", id(7), &proof, DELIVERED).await;
+    let taken = reports.take("up", id(7), &proof, post(DELIVERED)).await;
     assert_eq!(taken, ReportResult::NotNow, "stopped");
     assert_eq!(fixture.sink.take_receipts(), []);
 }
@@ -198,7 +206,8 @@ async fn a_new_token_still_accepts_reports_for_the_old_one() {
     let with_token = |token: &str| {
         let mut settings = settings(&fixture.server.url("/api"));
         token.clone_into(&mut settings.token);
-        Upstream::start(settings, fixture.sink.clone(), Arc::new(FixedClock))
+        let sink = &fixture.sink;
+        Upstream::start(settings, sink.clone(), sink.clone(), Arc::new(FixedClock))
     };
     for (token, taken) in [
         ("sb_second", ReportResult::Yes),
@@ -211,12 +220,61 @@ async fn a_new_token_still_accepts_reports_for_the_old_one() {
     ] {
         reports.set(vec![with_token(token)]);
         assert_eq!(
-            reports.take("up", id(7), &proof, DELIVERED).await,
+            reports.take("up", id(7), &proof, post(DELIVERED)).await,
             taken,
             "{token}"
         );
     }
     reports.set(Vec::new());
-    let taken = reports.take("up", id(7), &proof, DELIVERED).await;
+    let taken = reports.take("up", id(7), &proof, post(DELIVERED)).await;
     assert_eq!(taken, ReportResult::UnknownAddress, "no carrier is left");
+}
+
+/// The end of the address to which the upstream sends texts.
+fn inbound_proof(upstream: &Upstream) -> String {
+    let address = upstream.settings().inbound_url();
+    let (start, proof) = address.as_str().rsplit_once('/').expect("a path");
+    assert!(start.ends_with("/carriers/up/inbound"), "{start}");
+    proof.to_owned()
+}
+
+const TEXT: &[u8] = br#"{"id":"55","from":"+37120000001","to":"1234","message":"Yes","received":"2030-01-31 07:30:00"}"#;
+
+#[tokio::test]
+async fn a_text_from_a_handset_is_stored_under_its_source() {
+    let (fixture, reports, report_proof) = sent(Channel::Sms).await;
+    let proof = inbound_proof(&fixture.upstream);
+    for (name, carrier, proof) in [
+        ("none", "up", ""),
+        ("of a report", "up", report_proof.as_str()),
+        ("no such carrier", "down", proof.as_str()),
+    ] {
+        let taken = reports.take_text(carrier, proof, post(TEXT)).await;
+        assert_eq!(taken, ReportResult::Unproven, "{name}");
+    }
+    let taken = reports.take_text("up", &proof, post(b"{}")).await;
+    assert!(matches!(taken, ReportResult::NotAReport(_)), "{taken:?}");
+    assert_eq!(fixture.sink.take_texts(), []);
+
+    let again = TEXT.to_vec();
+    for body in [TEXT, &again] {
+        let taken = reports.take_text("up", &proof, post(body)).await;
+        assert_eq!(taken, ReportResult::Yes);
+    }
+    let texts = fixture.sink.take_texts();
+    assert_eq!(texts.len(), 2);
+    assert_eq!(texts[0], texts[1], "the same source");
+    let text = &texts[0].1;
+    assert_eq!(
+        (text.carrier.as_str(), text.from.as_str()),
+        ("up", "+37120000001")
+    );
+
+    *fixture.sink.error.lock().expect("not poisoned") = Some(ReceiptError::Store);
+    let taken = reports.take_text("up", &proof, post(TEXT)).await;
+    assert_eq!(taken, ReportResult::NotNow, "it cannot be stored");
+    *fixture.sink.error.lock().expect("not poisoned") = None;
+    fixture.upstream.stop().await;
+    let taken = reports.take_text("up", &proof, post(TEXT)).await;
+    assert_eq!(taken, ReportResult::NotNow, "stopped");
 }

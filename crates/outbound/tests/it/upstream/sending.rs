@@ -262,11 +262,8 @@ async fn an_unreachable_upstream_is_down_from_the_start() {
     let address = free.local_addr().expect("bound");
     drop(free);
     let settings = settings(&format!("http://{address}"));
-    let upstream = Upstream::start(
-        settings,
-        Arc::new(RecordingSink::default()),
-        Arc::new(FixedClock),
-    );
+    let sink = Arc::new(RecordingSink::default());
+    let upstream = Upstream::start(settings, sink.clone(), sink, Arc::new(FixedClock));
     wait_for("down", || upstream.health() == Health::Down).await;
     let note = upstream.state().note;
     assert_eq!(

@@ -4,6 +4,7 @@
 //! message, and the codes of the network.
 
 mod failing;
+mod inbound;
 mod lossy_proxy;
 mod passing;
 

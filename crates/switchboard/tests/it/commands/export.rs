@@ -1,6 +1,7 @@
 //! Exports of messages, statements, margins, and what is stored about one number.
 
 use serde_json::{Value, json};
+use testkit::receiver::Receiver;
 use testkit::{Backend, temp_dir};
 
 use super::run;
@@ -260,4 +261,43 @@ fn subject(backend: Backend) {
     run(&service, &["subject", "erase", "none"]).assert_refused(&["holds 'n'"]);
 }
 
-on_both_backends!(messages, statement, margins, subject);
+/// What a person wrote is exported and erased, also from callbacks.
+fn inbox_of_a_subject(backend: Backend) {
+    let receiver = Receiver::start();
+    let service = Service::start(backend);
+    let person = "+37129990001";
+    let url = receiver.url("/inbound");
+    let entry = ["--number", "1234", "--account", "main", "--url", &url];
+    run(&service, &[&["number", "add"], &entry[..]].concat()).assert_success();
+    let reply = ["simulator", "reply", "--from", person, "--to", "1234"];
+    let reply = [&reply[..], &["--text", "my secret", "--json"]].concat();
+    let id = run(&service, &reply).json()["id"].clone();
+    wait_for("the callback", || receiver.received().into_iter().next());
+    let export_subject = || run(&service, &["subject", "export", person]).json();
+    let found = export_subject();
+    assert_eq!(found["inbox"][0]["id"], id, "{found}");
+    assert_eq!(found["inbox"][0]["text"], "my secret", "{found}");
+    assert_eq!(found["inbox"][0]["account"], "main", "{found}");
+    assert_eq!(found["incompleteTexts"], json!([]), "{found}");
+
+    let erase = ["subject", "erase", person, "--yes"];
+    let erased = wait_for("the callback to be received", || {
+        let erased = run(&service, &erase);
+        erased.stdout.contains("from 1 messages").then_some(erased)
+    });
+    erased.assert_success();
+    assert_eq!(export_subject()["inbox"], json!([]));
+    let shown = service.get(&format!("/sms/inbox/{}", id.as_str().expect("an ID")));
+    let shown = shown.json();
+    assert_eq!(
+        (&shown["from"], &shown["message"]),
+        (&json!(""), &json!(""))
+    );
+
+    run(&service, &["callbacks", "replay", "--all", "--url", &url]).assert_success();
+    let again = wait_for("the replay", || receiver.received().into_iter().nth(1));
+    let again: Value = serde_json::from_slice(&again.body).expect("JSON");
+    assert_eq!(again, shown);
+}
+
+on_both_backends!(messages, statement, margins, subject, inbox_of_a_subject);

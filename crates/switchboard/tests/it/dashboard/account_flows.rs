@@ -19,6 +19,7 @@ async fn create_token(service: &Service, page: &Page, name: &str) -> String {
         .await;
     page.click("Create a token").await;
     page.fill("Name", name).await;
+    page.tick("input[value='sms:send']").await;
     page.submit().await;
     page.wait_for("Copy it now").await;
     let secret = page

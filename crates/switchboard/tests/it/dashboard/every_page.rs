@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use domain::access::token::TokenHash;
 use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::axe::Finding;
 use testkit::chrome::{Chrome, Page};
 
-use super::{account, first_link, joined, operator};
+use super::{account, joined, operator};
 use crate::people::client::Client;
 use crate::people::{invite, path};
 use crate::rest::service::{Service, sms, sms_with};
@@ -70,6 +71,30 @@ const PAGES: &[(&str, Viewer, &str)] = &[
     ("sender", Member, "/dashboard/senders/{sender}"),
     ("opt-outs", Member, "/dashboard/opt-outs"),
     ("operator-blocks", Operator, "/dashboard/operator/blocks"),
+    ("inbox", Member, "/dashboard/inbox"),
+    ("inbox-message", Member, "/dashboard/inbox/{inbound}"),
+    ("inbox-numbers", Member, "/dashboard/inbox/numbers"),
+    (
+        "conversation",
+        Member,
+        "/dashboard/inbox/conversation?number=%2B37120000009&handset=%2B37120000001",
+    ),
+    ("operator-numbers", Operator, "/dashboard/operator/numbers"),
+    (
+        "operator-unclaimed",
+        Operator,
+        "/dashboard/operator/unclaimed",
+    ),
+    (
+        "operator-unclaimed-message",
+        Operator,
+        "/dashboard/operator/unclaimed/{unclaimed}",
+    ),
+    (
+        "operator-handset",
+        Operator,
+        "/dashboard/operator/carriers/handset",
+    ),
     ("sender-name", Member, "/dashboard/senders/name"),
     ("sender-number", Member, "/dashboard/senders/number"),
     ("numbers", Member, "/dashboard/numbers"),
@@ -155,7 +180,7 @@ impl Site {
     async fn start() -> Self {
         let service = Service::start(Backend::Sqlite);
         let chrome = Chrome::start().await;
-        let link = first_link(&service);
+        let link = unused_link(&service);
         let pages = BTreeMap::from([
             (SignedOut, chrome.page().await),
             (
@@ -246,6 +271,19 @@ impl Site {
         page.clear_browser_errors();
         problems
     }
+}
+
+/// A sign-in link that stays unused, because a used one leads to another page.
+fn unused_link(service: &Service) -> String {
+    let file = service.server.data_dir().join("switchboard.db");
+    let file = rusqlite::Connection::open(file).expect("the file opens");
+    file.busy_timeout(testkit::TEST_TIMEOUT).expect("it is set");
+    let hash = TokenHash::from_secret("unused");
+    let create =
+        "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, 1, 4102444800000000)";
+    file.execute(create, [hash.as_bytes()])
+        .expect("a valid statement");
+    "/dashboard/sign-in/unused".to_owned()
 }
 
 /// A message that fails and whose report cannot be delivered.

@@ -6,10 +6,12 @@
 
 mod account;
 mod account_flows;
+mod asking;
 mod every_page;
 mod finding;
 mod first_message;
 mod first_start;
+mod inbox;
 mod live;
 mod operator_pages;
 mod sending;

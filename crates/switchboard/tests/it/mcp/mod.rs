@@ -2,8 +2,9 @@
 
 mod arguments;
 mod authorization;
-mod clients;
+pub(crate) mod clients;
 mod connecting;
+mod conversation;
 mod hosts;
 mod protocol;
 mod results;

@@ -26,13 +26,6 @@ fn call(service: &Service, tool: &str, arguments: &Value) -> Value {
 fn in_rest(service: &Service, path: &str, is_final: bool) -> Value {
     let mut answer = service.get(path).json();
     answer["final"] = json!(is_final);
-    // In a result of a tool, `error` means that the call failed.
-    if let Some(code) = answer
-        .as_object_mut()
-        .and_then(|answer| answer.remove("error"))
-    {
-        answer["errorCode"] = code;
-    }
     answer
 }
 

@@ -295,6 +295,14 @@ fn sender_changes_take_effect_on_every_node() {
     pair.wait_until_in_effect("a number is confirmed", confirm, || number_status() == 200);
     let revoke = || pair.run_command(&["sender", "revoke", &number]);
     pair.wait_until_in_effect("a number is revoked", revoke, || number_status() == 403);
+    let own = |arguments: &[&str]| {
+        let command = ["number", arguments[0], "--number", NUMBER];
+        pair.run_command(&[&command, &arguments[1..]].concat());
+    };
+    let add = || own(&["add", "--account", "main"]);
+    pair.wait_until_in_effect("an own number", add, || number_status() == 200);
+    let remove = || own(&["remove"]);
+    pair.wait_until_in_effect("… removed", remove, || number_status() == 403);
     pair.print_delays();
 }
 

@@ -250,7 +250,11 @@ fn a_person_removed_from_an_account_keeps_the_others(backend: Backend) {
     assert_eq!(first.get(PEOPLE).status, 403, "still a member of the first");
 
     boss.get(PEOPLE);
-    let removed = [("action", "remove"), ("person", ann_id.as_str())];
+    let removed = [
+        ("action", "remove"),
+        ("person", ann_id.as_str()),
+        ("sure", "yes"),
+    ];
     assert_eq!(send(&mut boss, PEOPLE, &removed).status, 200);
     assert_eq!(
         ann.get("/dashboard").status,

@@ -162,7 +162,22 @@ fn hidden_fields(form: &str) -> Vec<(String, String)> {
 
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let value = after(tag, &format!("{name}=\""))?;
-    value.split('"').next().map(str::to_owned)
+    value.split('"').next().map(unescape)
+}
+
+/// The characters that templates escape.
+fn unescape(text: &str) -> String {
+    [
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&#60;", "<"),
+        ("&#62;", ">"),
+        ("&#38;", "&"),
+    ]
+    .iter()
+    .fold(text.to_owned(), |text, (escaped, plain)| {
+        text.replace(escaped, plain)
+    })
 }
 
 fn after<'t>(text: &'t str, mark: &str) -> Option<&'t str> {

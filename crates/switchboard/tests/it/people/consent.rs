@@ -9,6 +9,7 @@ use crate::rest::service::{Service, wait_for};
 
 on_both_backends!(
     only_ticked_scopes_are_granted,
+    a_client_spends_what_the_person_allows,
     denying_grants_nothing,
     a_request_is_answered_once,
     only_the_form_of_the_same_session_and_request_is_accepted,
@@ -79,6 +80,54 @@ fn only_ticked_scopes_are_granted(backend: Backend) {
     let list = ["token", "list", "--account", "second", "--json"];
     let tokens = service.server.cli_json(&list).to_string();
     assert!(tokens.contains("oauth:access:"), "{tokens}");
+}
+
+fn a_client_spends_what_the_person_allows(backend: Backend) {
+    let service = Service::start(backend);
+    let as_admin = ["--role", "admin", "--account", "main"];
+    let mut browser = joined(&service, "bob@example.com", &as_admin);
+    let client = Client::new(&service);
+    let request = client.request_consent("sms:send hlr:lookup");
+    let page = browser.get(&request).text();
+    assert!(page.contains("name=\"daily_cap\""), "{page}");
+    assert!(!page.contains(" checked"), "{page}");
+    let send = ("scope", "sms:send");
+    let wrong = browser.submit(&[send, ("daily_cap", "much"), APPROVE]);
+    assert_eq!(wrong.status, 422, "{}", wrong.text());
+    assert!(wrong.text().contains("value=\"much\""), "{}", wrong.text());
+    let answered = browser.submit(&[send, ("daily_cap", "0.10"), APPROVE]);
+    let code = parameter(&answered, "code").expect("a code");
+    let granted = client.redeem(&code);
+    let token = granted["access_token"].as_str().expect("a token");
+
+    let limits = || service.call_as(token, "GET", "/token?limits", b"").json()["limits"].clone();
+    assert_eq!(limits()["clientDailyCap"], "0.10");
+    assert_eq!(limits()["clientLeftToday"], "0.10");
+    let sms = br#"{"to":["+37120000001","+37120000002"],"from":"Acme","message":"Hello"}"#;
+    let price = service.call_as(token, "POST", "/sms/check", sms).json();
+    assert_eq!(price["accepted"], true, "{price}");
+    assert_eq!(service.call_as(token, "POST", "/sms", sms).status, 200);
+    assert_ne!(limits()["clientLeftToday"], "0.10");
+    // What is refused for another reason does not count.
+    let left = limits()["clientLeftToday"].clone();
+    let invalid = br#"{"to":"12","from":"Acme","message":"Hello"}"#;
+    assert_eq!(service.call_as(token, "POST", "/sms", invalid).status, 400);
+    assert_eq!(limits()["clientLeftToday"], left);
+
+    let before = service.balance();
+    let refused = service.call_as(token, "POST", "/sms", sms);
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert_eq!(refused.header("x-error-code"), Some("28"));
+    assert!(refused.text().contains("this client"), "{}", refused.text());
+    let check = service.call_as(token, "POST", "/sms/check", sms).json();
+    assert_eq!(check["refusal"]["error"], 28, "{check}");
+    assert_eq!(service.balance(), before, "nothing was charged");
+    let own = service.call_as(&service.token, "POST", "/sms", sms);
+    assert_eq!(own.status, 200, "the account's own tokens have no such cap");
+
+    let page = browser.get(API).text();
+    assert!(page.contains("at most 0.10 EUR a day"), "{page}");
+    assert!(page.contains("spends at most 0.10 EUR a day"), "{page}");
 }
 
 /// Gives consent, and returns the access token.
@@ -155,7 +204,8 @@ fn clients_are_disconnected_with_the_person_who_connected_them(backend: Backend)
         .expect("ann");
     let (_, id) = row.split_once("name=\"person\" value=\"").expect("an ID");
     let id = id.split('"').next().expect("its end");
-    let removed = send(&mut admin, people, &[("action", "remove"), ("person", id)]);
+    let fields = [("action", "remove"), ("person", id), ("sure", "yes")];
+    let removed = send(&mut admin, people, &fields);
     assert_eq!(removed.status, 200, "{}", removed.text());
     wait_for("her client is refused", || {
         (status(&anns_token) == 401).then_some(())

@@ -156,6 +156,7 @@ fn an_admin_cannot_change_anybody_else(backend: Backend) {
                 ("action", action),
                 ("person", other.as_str()),
                 ("role", "member"),
+                ("sure", "yes"),
             ];
             let refused = send(&mut admin, PEOPLE, &fields);
             assert_eq!(
@@ -177,7 +178,11 @@ fn an_admin_cannot_change_anybody_else(backend: Backend) {
     ];
     assert_eq!(send(&mut admin, PEOPLE, &promoted).status, 200);
     assert_eq!(member.get(PEOPLE).status, 200, "another admin");
-    let removed = [("action", "remove"), ("person", ann.as_str())];
+    let removed = [
+        ("action", "remove"),
+        ("person", ann.as_str()),
+        ("sure", "yes"),
+    ];
     assert_eq!(send(&mut admin, PEOPLE, &removed).status, 200);
     assert_eq!(member.get("/dashboard").status, 303, "signed out at once");
     assert_eq!(
@@ -195,7 +200,7 @@ fn an_operator_manages_everybody_but_the_last_operator_stays(backend: Backend) {
     let me = op_id.as_str();
 
     for fields in [
-        vec![("action", "remove"), ("person", me)],
+        vec![("action", "remove"), ("person", me), ("sure", "yes")],
         vec![
             ("action", "role"),
             ("person", me),
@@ -247,7 +252,7 @@ fn an_operator_manages_everybody_but_the_last_operator_stays(backend: Backend) {
     let removed = send(
         &mut operator,
         ALL_PEOPLE,
-        &[("action", "remove"), ("person", me)],
+        &[("action", "remove"), ("person", me), ("sure", "yes")],
     );
     assert_eq!(
         removed.status,

@@ -300,7 +300,7 @@ fn sessions_are_listed_and_ended_from_another_browser(backend: Backend) {
 
     sign_in(&mut phone, "ann@example.com", PASSWORD);
     ann.get(SECURITY);
-    let out = send(&mut ann, SESSIONS, &[("action", "all")]);
+    let out = send(&mut ann, SESSIONS, &[("action", "all"), ("sure", "yes")]);
     assert_eq!(out.header("location"), Some("/dashboard/sign-in"));
     assert_eq!(phone.get("/dashboard").status, 303, "signed out everywhere");
     assert_eq!(bob.get("/dashboard").status, 200);

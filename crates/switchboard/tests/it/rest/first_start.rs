@@ -193,8 +193,7 @@ fn the_link_signs_in_once(backend: Backend) {
         ("unknown", "/dashboard/sign-in/nonsense"),
     ] {
         let mut other = Browser::new(&service);
-        other.get(path);
-        let refused = other.submit(&[]);
+        let refused = other.get(path);
         check_page(case, &refused);
         assert_eq!(refused.status, 404, "{case}");
         assert_eq!(other.cookie("switchboard"), None, "{case}");

@@ -9,7 +9,7 @@ use testkit::Backend;
 use super::service::{Service, message, sms, sms_with, tomorrow};
 
 /// Every permission there is.
-const PERMISSIONS: [&str; 7] = [
+const PERMISSIONS: [&str; 8] = [
     "sms:send",
     "sms:read",
     "viber:send",
@@ -17,6 +17,7 @@ const PERMISSIONS: [&str; 7] = [
     "hlr:lookup",
     "sms:rates",
     "numbers:read",
+    "verify:send",
 ];
 
 /// Method, documented path, the permissions (any one suffices), and the status with such a permission.
@@ -35,6 +36,11 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("POST", "/optOuts", &["sms:send"], 200),
     // It is not listed.
     ("DELETE", "/optOuts/{number}", &["sms:send"], 404),
+    // Its text has no place for the code.
+    ("POST", "/verify", &["verify:send"], 400),
+    // The ID is that of a message.
+    ("GET", "/verify/{id}", &["verify:send"], 404),
+    ("POST", "/verify/{id}/check", &["verify:send"], 404),
     ("POST", "/senderId", &["sender:write"], 200),
     ("GET", "/senderId", &["sender:write"], 200),
     ("GET", "/senderId/{senderId}", &["sender:write"], 200),
@@ -89,6 +95,7 @@ fn every_route_decides_about_every_caller() {
             ("POST", "/optOuts") => json!({"number": "+37120000009"}).to_string(),
             ("POST", "/senderId") => json!({"name": "Acme", "type": "AlphaNumeric", "category": "Brand", "categoryDescription": "ours"}).to_string(),
             ("POST", "/senderId/confirm/{senderId}") => json!({"code": "12345"}).to_string(),
+            ("POST", "/verify/{id}/check") => json!({"code": "123456"}).to_string(),
             ("POST", _) => sms().to_string(),
             _ => String::new(),
         };

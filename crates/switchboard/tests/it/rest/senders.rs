@@ -380,6 +380,21 @@ fn only_approved_senders_are_accepted(backend: Backend) {
     for from in ["Beta", NUMBER, &NUMBER[1..]] {
         assert_eq!(send(from).status, 200, "{from}");
     }
+    let of_main = |word: &str, arguments: &[&str]| {
+        let arguments = [&["number", word, "--number"], arguments].concat();
+        let output = service.server.cli(&arguments);
+        assert!(output.status.success(), "{output:?}");
+    };
+    of_main("add", &["+37120000009", "--account", "main"]);
+    of_main("add", &["1234", "--account", "main", "--keyword", "join"]);
+    for from in ["+37120000009", "37120000009", "1234"] {
+        assert_eq!(send(from).status, 200, "{from}, which the account owns");
+    }
+    of_main("remove", &["1234", "--keyword", "join"]);
+    wait_for("the end of its use", || {
+        (send("1234").status == 403).then_some(())
+    });
+    assert_eq!(send("+37120000009").status, 200);
     set("false");
     wait_for("the end of the rule", || {
         (send("Acme").status == 200).then_some(())

@@ -248,6 +248,7 @@ impl Fixture {
             keep_messages: None,
             keep_texts: None,
             incomplete_after: jiff::SignedDuration::from_hours(24),
+            words: Arc::new(domain::inbound::words::Words::new(&[], &[], &[])),
             fold_ledger_after: None,
             metrics_by_account: false,
             notify: Vec::new(),
@@ -271,6 +272,7 @@ impl Fixture {
             callbacks: Arc::new(AllowAll),
             machine: Arc::new(AllowAll),
             notifications: Arc::new(AllowAll),
+            mailer: None,
         };
         let clock = Arc::new(TestClock::default());
         let engine = Engine::start(store, clock.clone(), guards, Some(outside), settings).await;
@@ -330,6 +332,7 @@ impl Fixture {
             permissions: Permissions::all(),
             allow: AllowList::default(),
             expires: None,
+            grant_cap: None,
         };
         let input = SmsInput {
             to: To::Text(to.into()),

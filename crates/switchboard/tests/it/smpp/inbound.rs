@@ -16,6 +16,7 @@ on_both_backends!(
     a_text_reaches_its_account,
     parts_in_any_order_are_one_message,
     a_text_is_not_lost_or_doubled_when_the_link_breaks,
+    stop_counts_when_the_carrier_is_answered,
 );
 
 fn text(text: impl Into<Vec<u8>>, to: &str) -> Receipt {
@@ -156,4 +157,44 @@ fn a_text_is_not_lost_or_doubled_when_the_link_breaks(backend: Backend) {
         .collect();
     texts.sort_unstable();
     assert_eq!(texts, ["lost answer", "the last", "yes", "yes"]);
+}
+
+/// What is sent after the answer to STOP ends with error 27; the reply goes out, also if the node is killed.
+fn stop_counts_when_the_carrier_is_answered(backend: Backend) {
+    let smsc = Smsc::start();
+    let mut service = start(backend, carrier("alpha", smsc.addr(), ""));
+    add_number(&service, &["--number", "1234", "--account", "main"]);
+    let code = |service: &Service| {
+        let message = json!({"to": "+37120000001", "from": "1234", "message": "Offer"});
+        let ids = service.accept(&sms_with(&message));
+        wait_for("the end of a message", || {
+            let status = service.get(&format!("/sms/status/{}", ids[0])).json();
+            status["error"].as_u64()
+        })
+    };
+    let answered = |count: usize| {
+        wait_for("the answer to a text", || {
+            (smsc.answers_after(0).len() == count).then_some(())
+        });
+    };
+    send(&smsc, &text("Stop", "1234"));
+    answered(1);
+    assert_eq!(code(&service), 27);
+    service.server.kill9();
+    service.server.restart();
+    let wait_until_sent = |part: &str| {
+        wait_for(part, || {
+            let log = smsc.log();
+            let texts = log.submits.iter().map(|submit| &submit.short_message);
+            let mut texts = texts.map(|text| String::from_utf8_lossy(text));
+            texts.any(|text| text.contains(part)).then_some(())
+        });
+    };
+    wait_until_sent("Reply START");
+    assert_eq!(code(&service), 27);
+    send(&smsc, &text("start", "1234"));
+    wait_until_sent("Reply STOP");
+    let message = json!({"to": "+37120000001", "from": "1234", "message": "Offer"});
+    service.accept(&sms_with(&message));
+    wait_until_sent("Offer");
 }

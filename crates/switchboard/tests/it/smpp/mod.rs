@@ -5,7 +5,7 @@
 mod bulk;
 mod inbound;
 mod late_answers;
-mod octets;
+pub(crate) mod octets;
 mod refused;
 mod reload;
 mod routes;

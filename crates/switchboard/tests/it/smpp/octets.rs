@@ -28,7 +28,7 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
 
-fn hex(octets: &[u8]) -> String {
+pub(crate) fn hex(octets: &[u8]) -> String {
     let digits: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     digits.concat()
 }

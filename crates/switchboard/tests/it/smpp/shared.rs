@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use testkit::nodejs_smsc::{NodeJsEvent, NodeJsSmsc, NodeJsText};
+use testkit::receiver::{ReceivedRequest, Receiver};
 use testkit::smsc::{Action, Receipt, Smsc};
 use testkit::{Backend, Server};
 
@@ -237,4 +239,93 @@ fn the_pool_of_a_removed_carrier_is_emptied() {
         .map(|submit| submit.destination.2.clone())
         .collect();
     assert_eq!(reached.len(), numbers.len());
+}
+
+/// A Greek text of three parts.
+const GREEK: &str = "Καλημέρα σας. Θα ήθελα να κλείσω ένα ραντεβού για την επόμενη Τρίτη το πρωί, αν γίνεται πριν \
+    από τις έντεκα. Αν όχι, μπορώ και την Πέμπτη το απόγευμα. Σας ευχαριστώ πολύ!";
+/// Characters of UCS-2 in a part with a header of six octets.
+const PART_CHARS: usize = 67;
+
+/// The parts of [`GREEK`] from a handset, in this order, on the links of the nodes in turn.
+fn greek_parts(handset: usize, order: [usize; 3]) -> Vec<NodeJsText> {
+    let letters: Vec<char> = GREEK.chars().collect();
+    let parts: Vec<&[char]> = letters.chunks(PART_CHARS).collect();
+    assert_eq!(parts.len(), order.len());
+    let part = |(turn, index): (usize, usize)| NodeJsText {
+        link: (handset + turn) % 2,
+        from: format!("3712000000{handset}"),
+        to: "1234".to_owned(),
+        udh: format!("050003{:02x}03{:02x}", 40 + handset, index + 1),
+        message: parts[index].iter().collect(),
+    };
+    order.into_iter().enumerate().map(part).collect()
+}
+
+/// An SMSC of another project delivers the parts of long texts in every order, to two nodes. Each text is one message
+/// and one callback.
+#[test]
+fn parts_that_come_to_two_nodes_are_one_message() {
+    let smsc = NodeJsSmsc::start(&[]);
+    let receiver = Receiver::start();
+    let cluster = Cluster::start(carrier("alpha", smsc.addr(), "binds = 2"), 2);
+    let url = receiver.url("/inbound");
+    let number = ["number", "add", "--number", "1234", "--account", "bulk"];
+    let first = &cluster.nodes[0];
+    let added = first.server.cli(&[&number[..], &["--url", &url]].concat());
+    assert!(added.status.success(), "{added:?}");
+    for node in &cluster.nodes {
+        wait_for("each node has one link", || {
+            let metrics = node.raw("GET", "/metrics", &[], b"").text();
+            let up = "switchboard_carrier_links_up{carrier=\"alpha\"} 1";
+            metrics.lines().any(|line| line == up).then_some(())
+        });
+    }
+
+    let orders = [
+        [2, 0, 1],
+        [2, 1, 0],
+        [1, 2, 0],
+        [1, 0, 2],
+        [0, 2, 1],
+        [0, 1, 2],
+    ];
+    let handsets = orders.into_iter().enumerate();
+    let texts: Vec<_> = handsets
+        .map(|(handset, order)| greek_parts(handset, order))
+        .collect();
+    // The first parts of all texts, then the second ones, so that each text waits for its rest.
+    let turns = (0..3).flat_map(|turn| texts.iter().map(move |text| text[turn].clone()));
+    smsc.deliver(&turns.collect::<Vec<_>>());
+    wait_for("the callbacks", || {
+        (receiver.count() >= orders.len()).then_some(())
+    });
+    wait_for("the answers to all parts", || {
+        let events = smsc.events();
+        let is_accepted =
+            |event: &&NodeJsEvent| matches!(event, NodeJsEvent::Text { status: 0, .. });
+        (events.iter().filter(is_accepted).count() == 3 * orders.len()).then_some(())
+    });
+    let requests = receiver.received();
+    let mut callbacks: Vec<Value> = requests.iter().map(ReceivedRequest::json).collect();
+    callbacks.sort_by_key(|message| message["from"].to_string());
+    assert_eq!(callbacks.len(), orders.len(), "{callbacks:?}");
+    for (handset, message) in callbacks.iter().enumerate() {
+        assert_eq!(message["from"], format!("+3712000000{handset}"));
+        assert_eq!(message["message"], GREEK, "{:?}", orders[handset]);
+        let fields = [
+            &message["parts"],
+            &message["coding"],
+            &message["incomplete"],
+        ];
+        assert_eq!(fields, [&json!(3), &json!(2), &json!(false)], "{message}");
+    }
+    let inbox = cluster.nodes[1].get("/sms/inbox").json();
+    assert_eq!(inbox.as_array().map(Vec::len), Some(orders.len()));
+    for node in &cluster.nodes {
+        let metrics = node.raw("GET", "/metrics", &[], b"").text();
+        let stored = "switchboard_inbound_parts_total{outcome=\"stored\"} 9";
+        assert!(metrics.lines().any(|line| line == stored), "{metrics}");
+        node.check_health();
+    }
 }

@@ -127,7 +127,7 @@ pub(super) static GET_MESSAGE: Tool = Tool {
     title: "See whether a message was delivered",
     description: "Tells what became of a message that send_sms returned the ID of. Free of charge. \
 Use it after send_sms to see whether the message was delivered: with waitSeconds the answer comes as soon as the message has ended, or after that time with its present state. When final is false, call it again; a phone that is switched off may take hours. \
-state is scheduled, queued, sent, delivered, failed, expired or cancelled; when it failed, errorCode is the service's code of the reason. \
+state is scheduled, queued, sent, delivered, failed, expired or cancelled; when it failed, error is the service's code of the reason. \
 To call off a message that is still scheduled, use cancel_message.\n\n\
 Example: {\"id\": \"10001\", \"waitSeconds\": 30}\n\
 Example, without waiting: {\"id\": \"10001\"}",
@@ -151,7 +151,7 @@ Example, without waiting: {\"id\": \"10001\"}",
             "state": { "type": "string", "enum": StateName::ALL.map(StateName::name), "description": "Where the message stands." },
             FINAL: { "type": "boolean", "description": "Whether the message has ended: its state changes no more." },
             "status": nullable("integer", "1 delivered, 2 not delivered, 16 expired after it was sent; null until the message has ended."),
-            "errorCode": nullable("integer", "The service error code, 0 for none; null until the message has ended."),
+            "error": nullable("integer", "The service error code, 0 for none; null until the message has ended."),
             "dlrDate": nullable("string", "When it ended, UTC, YYYY-MM-DD HH:MM:SS."),
             "parts": { "type": "integer", "description": "The number of SMS parts." },
             "mcc": nullable("string", "Mobile country code of the recipient's network, when it is known."),
@@ -165,9 +165,6 @@ Example, without waiting: {\"id\": \"10001\"}",
     read: |_, answer| {
         let mut message = answer.json().filter(Value::is_object)?;
         message[FINAL] = json!(!message["status"].is_null());
-        // In a result, `error` means that the call failed.
-        let code = message.as_object_mut()?.remove("error")?;
-        message["errorCode"] = code;
         Some(message)
     },
 };

@@ -9,6 +9,7 @@ mod settings;
 use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
 
+use super::inbox;
 use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::service::{Service, sms_with, tomorrow, wait_for};
@@ -64,12 +65,24 @@ pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
         let body = body.to_string();
         service.call_as(&service.token, "POST", path, body.as_bytes())
     };
-    let number = json!({ "name": "+37120000007", "type": "MSISDN" });
+    let sender = json!({ "name": "+37120000007", "type": "MSISDN" });
     let lookup = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
+    // A conversation with a text and a reply, and a text that nobody owns.
+    let (own, handset) = ("+37120000009", "+37120000001");
+    inbox::add_number(service, own, "main");
+    let inbound = inbox::text(service, handset, own, "Is it open today?");
+    service.accept(&sms_with(
+        &json!({ "from": own, "to": handset, "message": "Until six" }),
+    ));
     vec![
+        ("{inbound}", inbound),
+        (
+            "{unclaimed}",
+            inbox::text(service, handset, "4321", "Anybody?"),
+        ),
         ("{callback}", callback["id"].to_string()),
         ("{scheduled}", schedule(service, "Hello, tomorrow")),
-        ("{sender}", post("/senderId", number).text()),
+        ("{sender}", post("/senderId", sender).text()),
         ("{lookup}", post("/hlr", lookup).json()[0].to_string()),
     ]
 }

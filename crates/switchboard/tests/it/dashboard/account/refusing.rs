@@ -16,7 +16,8 @@ on_both_backends!(
 );
 
 /// The forms that change something or show a secret.
-const FORMS: [&str; 18] = [
+const FORMS: [&str; 20] = [
+    "/dashboard/inbox/conversation",
     "/dashboard/opt-outs",
     "/dashboard/opt-outs/remove",
     "/dashboard/opt-outs/import",
@@ -24,6 +25,7 @@ const FORMS: [&str; 18] = [
     "/dashboard/senders/number",
     "/dashboard/senders/1/confirm",
     "/dashboard/senders/1/pin",
+    "/dashboard/senders/1/withdraw",
     "/dashboard/numbers",
     "/dashboard/lookups",
     "/dashboard/settings/api/new",
@@ -125,6 +127,7 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
     let lookup_path = format!("/dashboard/lookups/{}", lookup.json()[0]);
     for path in [
         &callback_path,
+        &format!("{callback_path}/live"),
         &scheduled_path,
         &sender_path,
         &token_path,
@@ -138,6 +141,7 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
         (scheduled_path, &[]),
         (format!("{sender_path}/confirm"), &[("code", "12345")]),
         (format!("{sender_path}/pin"), &[]),
+        (format!("{sender_path}/withdraw"), &[("sure", "yes")]),
         (token_path, &[]),
     ] {
         let page = send(&mut other, &path, fields);

@@ -71,7 +71,7 @@ fn a_form_sent_twice_credits_once(backend: Backend) {
     let (_, rest) = page.split_once("name=\"once\" value=\"").expect("a key");
     let once = rest.split('"').next().expect("its end");
     let send = |browser: &mut _, amount: &str, once: &str| {
-        let fields = [("amount", amount), ("once", once)];
+        let fields = [("amount", amount), ("once", once), ("sure", "yes")];
         post(browser, &format!("{path}/credit"), &fields).status
     };
     for (amount, once, status, balance) in [
@@ -145,6 +145,10 @@ async fn an_account_is_created_credited_limited_suspended_and_resumed() {
     page.fill("Amount", "-2.50").await;
     page.fill("Note", "a correction").await;
     page.click("Change balance").await;
+    page.wait_for("Take 2.50 EUR from Acme?").await;
+    page.wait_for("Afterwards it is 7.50 EUR.").await;
+    page.click("Take").await;
+    page.wait_for("The balance was changed").await;
     page.wait_for("7.50 EUR").await;
     page.wait_for("a correction").await;
 
@@ -161,7 +165,10 @@ async fn an_account_is_created_credited_limited_suspended_and_resumed() {
     let sent = service.call_as(&token, "POST", "/sms", body.as_bytes());
     assert_eq!(sent.status, 403, "approved senders only: {}", sent.text());
 
-    page.evaluate("window.confirm = () => true").await;
+    page.click("Suspend").await;
+    page.wait_for("Suspend the account Acme?").await;
+    let findings = page.findings().await;
+    assert!(findings.is_empty(), "{findings:?}");
     page.click("Suspend").await;
     page.wait_for("The account is suspended").await;
     wait_for("a refusal", || (status() == 403).then_some(()));

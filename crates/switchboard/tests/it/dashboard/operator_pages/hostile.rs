@@ -18,7 +18,12 @@ fn hostile_names_notes_and_reasons_are_escaped() {
         &[("name", TAG), ("balance", "5")],
     );
     assert_eq!(created.status, 303, "{}", created.text());
-    let credit = [("amount", "1"), ("note", SCRIPT), ("once", "1")];
+    let credit = [
+        ("amount", "1"),
+        ("note", SCRIPT),
+        ("once", "1"),
+        ("sure", "yes"),
+    ];
     let credited = post(
         &mut browser,
         "/dashboard/operator/accounts/2/credit",

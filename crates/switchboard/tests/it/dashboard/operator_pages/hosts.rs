@@ -47,10 +47,8 @@ fn callbacks_that_wait_for_a_host_are_sent_again(backend: Backend) {
         &format!("{HOSTS}/replay"),
         &[("address", other)],
     );
-    assert_eq!(
-        none.header("location"),
-        Some("/dashboard/operator/hosts?replayed=0")
-    );
+    let location = none.header("location").unwrap_or_default();
+    assert!(location.contains("?said=replayed-0."), "{location}");
     // The failed attempt may not be settled yet, and callbacks that a node holds are skipped. On a slow machine, the
     // next regular attempt may come first.
     wait_for("it is sent again", || {
@@ -63,7 +61,7 @@ fn callbacks_that_wait_for_a_host_are_sent_again(backend: Backend) {
             &[("address", &address)],
         );
         let location = replayed.header("location").unwrap_or_default().to_owned();
-        location.ends_with("?replayed=1").then_some(())
+        location.contains("?said=replayed-1.").then_some(())
     });
     assert!(receiver.wait_for(tried + 1, TEST_TIMEOUT), "it was sent");
     wait_for("nothing waits", || {

@@ -71,5 +71,6 @@ pub(super) fn current_state(service: &Service) -> Value {
         "accounts": list(&["account", "list", "--json"]),
         "senders": list(&["sender", "list", "--json"]),
         "prices": list(&["rates", "history", "--json"]),
+        "numbers": list(&["number", "list", "--json"]),
     })
 }

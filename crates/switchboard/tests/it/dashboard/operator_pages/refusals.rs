@@ -23,6 +23,10 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/prices.csv",
     "/dashboard/operator/reference",
     "/dashboard/operator/blocks",
+    "/dashboard/operator/numbers",
+    "/dashboard/operator/unclaimed",
+    "/dashboard/operator/unclaimed/1",
+    "/dashboard/operator/carriers/handset",
     "/dashboard/operator/queues",
     "/dashboard/operator/hosts",
     "/dashboard/operator/nodes",
@@ -35,7 +39,11 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         ("/dashboard/operator/accounts", vec![field("name", "mine")]),
         (
             "/dashboard/operator/accounts/1/credit",
-            vec![field("amount", "1000"), field("once", "1")],
+            vec![
+                field("amount", "1000"),
+                field("once", "1"),
+                field("sure", "yes"),
+            ],
         ),
         (
             "/dashboard/operator/accounts/1/limits",
@@ -46,7 +54,7 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         ),
         (
             "/dashboard/operator/accounts/1/state",
-            vec![field("state", "suspended")],
+            vec![field("state", "suspended"), field("sure", "yes")],
         ),
         (
             "/dashboard/operator/senders/1",
@@ -71,6 +79,22 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         (
             "/dashboard/operator/blocks/remove",
             vec![field("kind", "word"), field("value", "jackpot")],
+        ),
+        (
+            "/dashboard/operator/numbers",
+            vec![field("number", "1234"), field("account", "main")],
+        ),
+        (
+            "/dashboard/operator/numbers/remove",
+            vec![field("number", "1234")],
+        ),
+        (
+            "/dashboard/operator/carriers/handset",
+            vec![
+                field("from", "+37120000001"),
+                field("to", "1234"),
+                field("message", "Hello"),
+            ],
         ),
     ]
 }

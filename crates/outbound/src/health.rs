@@ -1,4 +1,4 @@
-//! The health of an upstream: up, throttling, or down.
+//! The health of a carrier that is called by HTTP: up, throttling, or down.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -13,10 +13,12 @@ const MAX_FAILURES: u32 = 3;
 /// A pause of up to this length is waited for; for a longer one the message goes elsewhere or is retried later.
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
 
-/// The health of an upstream. Read for every message, so most of it is atomic.
+/// The health of a carrier. Read for every message, so most of it is atomic.
 #[derive(Debug)]
-pub(super) struct UpstreamHealth {
+pub(crate) struct HttpHealth {
     name: String,
+    /// The other side, as notes call it.
+    peer: &'static str,
     origin: Instant,
     is_down: AtomicBool,
     has_note: AtomicBool,
@@ -29,11 +31,12 @@ pub(super) struct UpstreamHealth {
     went_down: Notify,
 }
 
-impl UpstreamHealth {
+impl HttpHealth {
     /// Starts as up.
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str, peer: &'static str) -> Self {
         Self {
             name: name.to_owned(),
+            peer,
             origin: Instant::now(),
             is_down: AtomicBool::new(false),
             has_note: AtomicBool::new(false),
@@ -45,7 +48,7 @@ impl UpstreamHealth {
         }
     }
 
-    pub(super) fn health(&self) -> Health {
+    pub(crate) fn health(&self) -> Health {
         if self.is_down() {
             Health::Down
         } else if self.has_note.load(Ordering::Relaxed) || self.pause_left().is_some() {
@@ -55,11 +58,11 @@ impl UpstreamHealth {
         }
     }
 
-    pub(super) fn state(&self) -> CarrierState {
+    pub(crate) fn state(&self) -> CarrierState {
         let pause = self.pause_left();
         let asks_for_less = || {
             let seconds = pause?.as_secs_f64().ceil();
-            Some(format!("the upstream asks for a pause of {seconds} s"))
+            Some(format!("{} asks for a pause of {seconds} s", self.peer))
         };
         let note = self.note.lock().expect("no holder panics").clone();
         CarrierState {
@@ -71,12 +74,12 @@ impl UpstreamHealth {
         }
     }
 
-    pub(super) fn is_down(&self) -> bool {
+    pub(crate) fn is_down(&self) -> bool {
         self.is_down.load(Ordering::Acquire)
     }
 
     /// Records that a message was accepted.
-    pub(super) fn record_success(&self) {
+    pub(crate) fn record_success(&self) {
         self.has_succeeded.store(true, Ordering::Relaxed);
         self.failures.store(0, Ordering::Relaxed);
         if self.is_down() || self.has_note.load(Ordering::Relaxed) {
@@ -85,36 +88,36 @@ impl UpstreamHealth {
     }
 
     /// Records an answer that is not a success: the connection works.
-    pub(super) fn record_answer(&self) {
+    pub(crate) fn record_answer(&self) {
         if !self.is_down() {
             self.failures.store(0, Ordering::Relaxed);
         }
     }
 
     /// Records that there was no answer, or an answer about a failure.
-    pub(super) fn record_failure(&self, why: &str) {
+    pub(crate) fn record_failure(&self, why: &str) {
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES {
             self.set_down(why);
         }
     }
 
-    /// Records that the upstream answers but refuses messages, which needs a person's attention.
-    pub(super) fn record_trouble(&self, why: &str) {
+    /// Records that the carrier answers but refuses messages, which needs a person's attention.
+    pub(crate) fn record_trouble(&self, why: &str) {
         self.record_answer();
         if !self.is_down() && self.set_note(Some(why)) {
-            tracing::warn!(carrier = self.name, why, "the upstream refuses messages");
+            tracing::warn!(carrier = self.name, why, "the carrier refuses messages");
         }
     }
 
-    /// Records that the upstream asks for a pause.
-    pub(super) fn slow_down(&self, pause: Duration) {
+    /// Records that the carrier asks for a pause.
+    pub(crate) fn slow_down(&self, pause: Duration) {
         let until = self.origin.elapsed() + pause;
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.slow_until.fetch_max(until, Ordering::Relaxed);
     }
 
-    /// Waits if the upstream has asked for a short pause. Returns false if the pause is longer.
-    pub(super) async fn wait_out_pause(&self) -> bool {
+    /// Waits if the carrier has asked for a short pause. Returns false if the pause is longer.
+    pub(crate) async fn wait_out_pause(&self) -> bool {
         match self.pause_left() {
             None => true,
             Some(left) if left <= SHORT_PAUSE => {
@@ -135,37 +138,44 @@ impl UpstreamHealth {
     }
 
     /// Stops all messages until [`Self::allow_trial`].
-    pub(super) fn set_down(&self, why: &str) {
+    pub(crate) fn set_down(&self, why: &str) {
         let has_changed = self.set_note(Some(why));
         let was_down = self.is_down.swap(true, Ordering::AcqRel);
         if has_changed || !was_down {
-            tracing::warn!(carrier = self.name, why, "the upstream is down");
+            tracing::warn!(carrier = self.name, why, "the carrier is down");
         }
         self.went_down.notify_one();
     }
 
     /// Lets messages try again; the first failure sets it down again.
-    pub(super) fn allow_trial(&self) {
+    pub(crate) fn allow_trial(&self) {
         self.failures.store(MAX_FAILURES - 1, Ordering::Relaxed);
         self.set_up();
     }
 
+    /// [`Self::allow_trial`] without knowing that the trouble is over: it is strained, with its note, until a message
+    /// is accepted.
+    pub(crate) fn allow_doubtful_trial(&self) {
+        self.failures.store(MAX_FAILURES - 1, Ordering::Relaxed);
+        self.is_down.store(false, Ordering::Release);
+    }
+
     /// Waits until it is down. Supports one waiting task.
-    pub(super) async fn wait_until_down(&self) {
+    pub(crate) async fn wait_until_down(&self) {
         while !self.is_down() {
             self.went_down.notified().await;
         }
     }
 
     /// Whether a message was accepted since the last call.
-    pub(super) fn take_success(&self) -> bool {
+    pub(crate) fn take_success(&self) -> bool {
         self.has_succeeded.swap(false, Ordering::Relaxed)
     }
 
     fn set_up(&self) {
         self.set_note(None);
         if self.is_down.swap(false, Ordering::AcqRel) {
-            tracing::info!(carrier = self.name, "the upstream is back");
+            tracing::info!(carrier = self.name, "the carrier is back");
         }
     }
 
@@ -187,7 +197,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_goes_down_after_consecutive_failures_and_recovers_by_trial() {
-        let health = UpstreamHealth::new("up");
+        let health = HttpHealth::new("up", "the upstream");
         assert_eq!(health.health(), Health::Up);
         health.record_failure("no answer");
         health.record_failure("no answer");
@@ -215,9 +225,23 @@ mod tests {
         assert_eq!(health.health(), Health::Up);
     }
 
+    #[test]
+    fn a_doubtful_trial_keeps_the_note() {
+        let health = HttpHealth::new("up", "the provider");
+        health.set_down("denied");
+        health.allow_doubtful_trial();
+        assert_eq!(health.health(), Health::Strained);
+        assert_eq!(health.state().note.as_deref(), Some("denied"));
+        health.record_failure("no answer");
+        assert_eq!(health.health(), Health::Down);
+        health.allow_doubtful_trial();
+        health.record_success();
+        assert_eq!((health.health(), health.state().note), (Health::Up, None));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_kept_and_ends() {
-        let health = UpstreamHealth::new("up");
+        let health = HttpHealth::new("up", "the upstream");
         health.slow_down(Duration::from_secs(30));
         health.slow_down(Duration::from_secs(1));
         assert_eq!(health.health(), Health::Strained);
@@ -236,7 +260,7 @@ mod tests {
 
     #[tokio::test]
     async fn trouble_is_shown_until_a_message_is_accepted() {
-        let health = UpstreamHealth::new("up");
+        let health = HttpHealth::new("up", "the upstream");
         health.record_trouble("no balance");
         assert_eq!(health.health(), Health::Strained);
         health.record_answer();

@@ -1,0 +1,119 @@
+//! Asks before a form takes effect: "are you sure?", or for the password, or both.
+//!
+//! The page repeats the fields of the form, so it works without a script and for every form.
+
+use askama::Template;
+use axum::response::Redirect;
+use domain::person::Password;
+use engine::identity::people::OwnError;
+use http::StatusCode;
+
+use crate::Dashboard;
+use crate::kit::browser::FORM_TOKEN;
+use crate::kit::failure::Failure;
+use crate::kit::form::Form;
+use crate::kit::page::{Frame, show};
+use crate::kit::session::Session;
+
+/// The field that the page adds when somebody is sure.
+const SURE: &str = "sure";
+const PASSWORD: &str = "current_password";
+/// For the browser's list of passwords.
+const USERNAME: &str = "username";
+
+/// What is asked.
+pub(crate) struct Question<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) text: &'a str,
+    /// The label of the button that does it.
+    pub(crate) button: &'a str,
+    /// Where "Cancel" leads.
+    pub(crate) back: &'a str,
+    /// Whether it does harm or cannot be undone, so that a click is asked for in any case.
+    pub(crate) is_dangerous: bool,
+}
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage<'a> {
+    frame: Frame,
+    /// Where the form was sent.
+    path: &'a str,
+    question: &'a Question<'a>,
+    fields: Vec<(&'a str, &'a str)>,
+    email: Option<&'a str>,
+    problem: Option<String>,
+}
+
+impl Session {
+    /// Goes on only if the person is sure.
+    pub(crate) fn ask(&self, form: &Form, question: &Question<'_>) -> Result<(), Failure> {
+        if is_answered(form, question) {
+            return Ok(());
+        }
+        Err(self.question(form, question, None, None))
+    }
+
+    /// Goes on only if the person entered their password within the last minutes, for changes that weaken an account:
+    /// an open session alone must not be enough.
+    pub(crate) async fn ask_for_password(
+        &self,
+        dashboard: &Dashboard,
+        form: &mut Form,
+        question: &Question<'_>,
+    ) -> Result<(), Failure> {
+        let own = &dashboard.engine.own;
+        let given = form.take(PASSWORD);
+        if own.is_proved(&self.secret).await? {
+            return self.ask(form, question);
+        }
+        // The operator of the first start has no password yet.
+        let Some(person) = self.signed_in.person() else {
+            return Err(Failure::Elsewhere(Redirect::to("/dashboard/password")));
+        };
+        let email = Some(person.email.as_str());
+        if given.is_empty() {
+            return Err(self.question(form, question, email, None));
+        }
+        let proved = own.prove(person, Password::given(given), &self.secret);
+        let problem = match proved.await {
+            Ok(()) => return self.ask(form, question),
+            Err(OwnError::TooMany { retry_after_s }) => {
+                format!("Too many attempts. Wait {retry_after_s} seconds, then try again.")
+            }
+            Err(OwnError::Busy(busy)) => return Err(busy.into()),
+            Err(OwnError::Store(error)) => return Err(error.into()),
+            Err(_) => "This is not your password.".to_owned(),
+        };
+        Err(self.question(form, question, email, Some(problem)))
+    }
+
+    /// The page that asks. With an email address it also asks for the password.
+    fn question(
+        &self,
+        form: &Form,
+        question: &Question<'_>,
+        email: Option<&str>,
+        problem: Option<String>,
+    ) -> Failure {
+        let is_own = |name: &str| [FORM_TOKEN, SURE, PASSWORD, USERNAME].contains(&name);
+        let status = if problem.is_some() {
+            StatusCode::UNPROCESSABLE_ENTITY
+        } else {
+            StatusCode::OK
+        };
+        let page = ConfirmPage {
+            frame: self.frame(),
+            path: &self.path,
+            question,
+            fields: form.fields().filter(|(name, _)| !is_own(name)).collect(),
+            email,
+            problem,
+        };
+        Failure::Page(Box::new(show(status, &page)))
+    }
+}
+
+fn is_answered(form: &Form, question: &Question<'_>) -> bool {
+    !question.is_dangerous || form.get(SURE) == Some("yes")
+}

@@ -1,0 +1,237 @@
+use http_body_util::BodyExt as _;
+use serde_json::json;
+
+use super::super::samples::{message, secrets, values, viber};
+use super::*;
+
+fn description() -> RequestDescription {
+    RequestDescription {
+        method: "POST".to_owned(),
+        url: "https://provider.example/send".to_owned(),
+        ..RequestDescription::default()
+    }
+}
+
+fn parse(description: &RequestDescription) -> Result<RequestRules, RuleError> {
+    RequestRules::parse(description, None, &secrets())
+}
+
+fn build(description: &RequestDescription, queued: &QueuedMessage) -> Request<Full<Bytes>> {
+    let rules = parse(description).expect("a request");
+    rules.build(&values(queued)).expect("a request")
+}
+
+async fn body(request: Request<Full<Bytes>>) -> String {
+    let body = request.into_body().collect().await.expect("a body");
+    String::from_utf8(body.to_bytes().to_vec()).expect("text")
+}
+
+fn pair(name: &str, value: Value) -> (String, Value) {
+    (name.to_owned(), value)
+}
+
+#[tokio::test]
+async fn a_json_request_is_built() {
+    let request = RequestDescription {
+        headers: vec![(
+            "Authorization".to_owned(),
+            "Bearer {{ secret.key }}".to_owned(),
+        )],
+        json: Some(
+            json!({ "to": ["{{ to }}"], "text": "{{ text }}", "parts": "{{ parts }}", "udh": "{{ udh }}" }),
+        ),
+        ..description()
+    };
+    let request = build(&request, &message("\"}{{ to }}\n"));
+    assert_eq!(request.method(), "POST");
+    assert_eq!(request.uri(), "https://provider.example/send");
+    assert_eq!(request.headers()["authorization"], "Bearer hunter2");
+    assert!(request.headers()["authorization"].is_sensitive());
+    assert_eq!(request.headers()["content-type"], "application/json");
+    let body: Value = serde_json::from_str(&body(request).await).expect("JSON");
+    let expected = json!({ "to": ["+37120000001"], "text": "\"}{{ to }}\n", "parts": 1 });
+    assert_eq!(body, expected);
+}
+
+#[tokio::test]
+async fn a_form_and_a_query_are_encoded() {
+    let request = RequestDescription {
+        url: "https://provider.example/{{ secret.key }}/{{ from }}?a=1".to_owned(),
+        query: vec![pair("n", json!(3)), pair("image", json!("{{ image_url }}"))],
+        form: Some(vec![
+            pair("Body", json!("{{ text }}")),
+            pair("flash", json!(true)),
+        ]),
+        basic: Some(("me".to_owned(), "{{ secret.key }}".to_owned())),
+        ..description()
+    };
+    let request = build(&request, &message("a&To=b c=ž"));
+    assert_eq!(
+        request.uri(),
+        "https://provider.example/hunter2/Acme?a=1&n=3"
+    );
+    assert_eq!(request.headers()["authorization"], "Basic bWU6aHVudGVyMg==");
+    assert_eq!(
+        request.headers()["content-type"],
+        "application/x-www-form-urlencoded"
+    );
+    assert_eq!(body(request).await, "Body=a%26To%3Db+c%3D%C5%BE&flash=true");
+}
+
+#[tokio::test]
+async fn a_query_is_enough() {
+    let request = RequestDescription {
+        method: "GET".to_owned(),
+        query: vec![pair("msisdn", json!("{{ to_digits }}"))],
+        ..description()
+    };
+    let request = build(&request, &message("Hi"));
+    assert_eq!(
+        request.uri(),
+        "https://provider.example/send?msisdn=37120000001"
+    );
+    assert!(!request.headers().contains_key("content-type"));
+    assert_eq!(body(request).await, "");
+}
+
+#[test]
+fn a_path_follows_the_base_url() {
+    let base: Url = "https://other.example/api/".parse().expect("a URL");
+    let request = RequestDescription {
+        url: "/v1/{{ to_digits }}".to_owned(),
+        ..description()
+    };
+    let rules = RequestRules::parse(&request, Some(&base), &secrets()).expect("a request");
+    let uri = rules.uri(&values(&message("Hi"))).expect("a URL");
+    assert_eq!(uri, "https://other.example/api/v1/37120000001");
+    assert!(parse(&request).is_err(), "without a base");
+}
+
+#[test]
+fn mistakes_name_their_key() {
+    let with_url = |url: &str| RequestDescription {
+        url: url.to_owned(),
+        ..description()
+    };
+    let with_header = |name: &str| RequestDescription {
+        headers: vec![(name.to_owned(), "x".to_owned())],
+        basic: Some(("me".to_owned(), "x".to_owned())),
+        ..description()
+    };
+    let form = Some(vec![pair("a", json!([]))]);
+    for (description, expected) in [
+        (
+            RequestDescription {
+                method: "SEND".to_owned(),
+                ..description()
+            },
+            "request.method: 'SEND' must be GET, POST, PUT or PATCH",
+        ),
+        (
+            RequestDescription {
+                method: "GET".to_owned(),
+                json: Some(json!({})),
+                ..description()
+            },
+            "request.method: is GET, which has no body",
+        ),
+        (
+            RequestDescription {
+                json: Some(json!({})),
+                form: form.clone(),
+                ..description()
+            },
+            "request.json: is set, and so is request.form",
+        ),
+        (
+            RequestDescription {
+                form,
+                ..description()
+            },
+            "request.form.a: must be a text",
+        ),
+        (
+            RequestDescription {
+                json: Some(json!({ "a": { "b": "{{ x }}" } })),
+                ..description()
+            },
+            "request.json.a.b: '{{ x }}' is no variable",
+        ),
+        (
+            RequestDescription {
+                query: vec![pair("q", json!("{{ x }}"))],
+                ..description()
+            },
+            "request.query.q: '{{ x }}' is no variable",
+        ),
+        (with_url("ftp://x/"), "request.url: must begin with http://"),
+        (with_url("/send"), "request.url: must begin with http://"),
+        (
+            with_url("https://{{ to }}/"),
+            "request.url: must begin with http://",
+        ),
+        (
+            with_url("https://a.{{ to }}/"),
+            "request.url: must begin with http://",
+        ),
+        (
+            with_url("https://me:x@a.example/"),
+            "request.url: must hold no user",
+        ),
+        (
+            with_url("https://a.example/#x"),
+            "request.url: must hold no fragment",
+        ),
+        (
+            with_url("https://a.example/a b"),
+            "request.url: holds a character",
+        ),
+        (
+            with_url("https://a.example/{{ to }}/<"),
+            "request.url: holds a character",
+        ),
+        (
+            with_header("a b"),
+            "request.headers.a b: 'a b' is no name of a header",
+        ),
+        (with_header("Host"), "request.headers.Host: cannot be set"),
+        (
+            with_header("Authorization"),
+            "request.headers.Authorization: is set, and so is",
+        ),
+    ] {
+        let error = parse(&description).expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_message_that_would_lose_something_is_not_carried() {
+    let texts_only = parse(&RequestDescription {
+        json: Some(json!({ "text": "{{ text }}" })),
+        ..description()
+    });
+    let texts_only = texts_only.expect("a request");
+    let everything = parse(&RequestDescription {
+        json: Some(json!({
+            "udh": "{{ udh }}", "coding": "{{ coding }}", "image": "{{ image_url }}", "button": "{{ button_url }}",
+            "report": "{{ report_url }}",
+        })),
+        ..description()
+    });
+    let everything = everything.expect("a request");
+    assert!(everything.has_report_url() && !texts_only.has_report_url());
+    let mut with_header = message("Hello");
+    with_header.udh = "%05%00%03%01%02%01".parse().ok();
+    let mut binary = message("Hello");
+    binary.shape.coding = Coding::Binary;
+    for (name, queued, is_carried) in [
+        ("a text", message("Hello"), true),
+        ("a header", with_header, false),
+        ("binary", binary, false),
+        ("a button and an image", viber(), false),
+    ] {
+        assert_eq!(texts_only.can_carry(&queued), is_carried, "{name}");
+        assert!(everything.can_carry(&queued), "{name}");
+    }
+}

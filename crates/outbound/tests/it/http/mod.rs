@@ -1,0 +1,7 @@
+//! Messages to a provider with an HTTP API of its own, and what it sends.
+
+mod fixture;
+mod lookups;
+mod reports;
+mod sending;
+mod texts;

@@ -1,0 +1,183 @@
+//! The port for verifications.
+
+use async_trait::async_trait;
+use deadpool_postgres::{Object, Transaction};
+use domain::Timestamp;
+use domain::code_cap::CodeCapReached;
+use domain::ids::{AccountId, VerificationId};
+use domain::ports::{NewVerification, Started, StoreError, VerifyStore};
+use domain::verify::{Judgement, MAX_COUNTED, OneTimeCode, PrefixConversion, Verification, WINDOW};
+
+use super::fault::Fault;
+use super::retry::{self, Retryable};
+use super::transaction::{execute, find, query};
+use super::{PostgresStore, Values, codes, column};
+use crate::rows::verify::{conversion, prefix_conversion, sent, verification, verification_id};
+use crate::rows::{Corrupt, micros};
+use crate::sql::verify as sql;
+
+const WITHDRAW: &str = "
+    WITH withdrawn AS (
+        DELETE FROM verification WHERE id = $1 AND state = 0 RETURNING number, created_us, account_id
+    )
+    DELETE FROM code_sent AS s USING withdrawn AS w
+    WHERE s.number = w.number AND s.sent_us = w.created_us AND s.account_id = w.account_id";
+
+/// Stores a code, in the place of a pending one for the same number.
+struct Start<'a>(&'a NewVerification);
+
+impl Retryable for Start<'_> {
+    type Output = Started;
+
+    async fn run(&self, client: &mut Object) -> Result<Started, Fault> {
+        let new = self.0;
+        let transaction = client.transaction().await?;
+        codes::lock(&transaction, new.to, new.account).await?;
+        let (account, number) = (new.account.as_i64(), new.to.as_i64());
+        let values: Values<'_> = &[&account, &number];
+        let pending = find(&transaction, sql::FIND_PENDING.postgres, values).await?;
+        let pending = pending.as_ref().map(verification).transpose()?;
+        if let Some(pending) = &pending
+            && pending.is_fresh(new.created_at)
+        {
+            return Ok(Started::TooSoon(pending.id));
+        }
+        if let Err(slowed) = check_prefix(&transaction, new).await? {
+            return Ok(Started::Slowed(slowed));
+        }
+        if let Err(capped) = codes::count(&transaction, new.to, new.account, new.created_at).await?
+        {
+            return Ok(Started::CodeCapReached(capped));
+        }
+        if let Some(pending) = pending {
+            let id = pending.id.as_i64();
+            execute(&transaction, sql::REPLACE.postgres, &[&id]).await?;
+        }
+        let id = create(&transaction, new).await?;
+        transaction.commit().await?;
+        Ok(Started::New(id))
+    }
+}
+
+/// Whether the account may send another code to this prefix.
+async fn check_prefix(
+    transaction: &Transaction<'_>,
+    new: &NewVerification,
+) -> Result<Result<(), CodeCapReached>, Fault> {
+    let since = micros(new.created_at - WINDOW);
+    let (account, prefix) = (new.account.as_i64(), i64::from(new.prefix));
+    let values: Values<'_> = &[&account, &prefix, &since, &i64::from(MAX_COUNTED)];
+    let rows = query(transaction, sql::SENT_TO_PREFIX.postgres, values).await?;
+    let codes = rows.iter().map(sent).collect::<Result<Vec<_>, Corrupt>>()?;
+    let (conversion, last) = conversion(&codes);
+    Ok(conversion.check(last, new.created_at))
+}
+
+async fn create(
+    transaction: &Transaction<'_>,
+    new: &NewVerification,
+) -> Result<VerificationId, Fault> {
+    let values: Values<'_> = &[
+        &new.account.as_i64(),
+        &new.to.as_i64(),
+        &i64::from(new.prefix),
+        &i16::from(new.length.digits()),
+        &new.hash.hash.as_slice(),
+        &new.hash.salt.as_slice(),
+        &micros(new.created_at),
+        &micros(new.expires_at),
+    ];
+    let created = find(transaction, sql::CREATE.postgres, values).await?;
+    let created = created.ok_or(Corrupt("verification ID"))?;
+    Ok(verification_id(column(&created, 0)?)?)
+}
+
+/// Checks a guess. Other guesses wait for the lock and then see its count.
+struct Check<'a> {
+    account: AccountId,
+    id: VerificationId,
+    guess: &'a OneTimeCode,
+    now: Timestamp,
+}
+
+impl Retryable for Check<'_> {
+    type Output = Option<Judgement>;
+
+    async fn run(&self, client: &mut Object) -> Result<Option<Judgement>, Fault> {
+        let transaction = client.transaction().await?;
+        let (id, account) = (self.id.as_i64(), self.account.as_i64());
+        let found = find(&transaction, sql::LOCK.postgres, &[&id, &account]).await?;
+        let Some(found) = found.as_ref().map(verification).transpose()? else {
+            return Ok(None);
+        };
+        let judged = found.judge(self.guess, self.now);
+        if let Some((state, tries)) = judged.change() {
+            let tries = i32::try_from(tries).unwrap_or(1);
+            let values: Values<'_> = &[&id, &state.number(), &tries];
+            execute(&transaction, sql::CHANGE.postgres, values).await?;
+            transaction.commit().await?;
+        }
+        Ok(Some(judged))
+    }
+}
+
+#[async_trait]
+impl VerifyStore for PostgresStore {
+    async fn start_verification(&self, new: &NewVerification) -> Result<Started, StoreError> {
+        retry::run(&self.pool, "start a verification", &Start(new)).await
+    }
+
+    async fn withdraw_verification(&self, id: VerificationId) -> Result<(), StoreError> {
+        self.execute("withdraw a verification", WITHDRAW, &[&id.as_i64()])
+            .await
+            .map(drop)
+    }
+
+    async fn check_verification(
+        &self,
+        account: AccountId,
+        id: VerificationId,
+        guess: &OneTimeCode,
+        now: Timestamp,
+    ) -> Result<Option<Judgement>, StoreError> {
+        let check = Check {
+            account,
+            id,
+            guess,
+            now,
+        };
+        retry::run(&self.pool, "check a code", &check).await
+    }
+
+    async fn find_verification(
+        &self,
+        account: AccountId,
+        id: VerificationId,
+    ) -> Result<Option<Verification>, StoreError> {
+        let values: Values<'_> = &[&id.as_i64(), &account.as_i64()];
+        self.find(
+            "find a verification",
+            sql::FIND.postgres,
+            values,
+            verification,
+        )
+        .await
+    }
+
+    async fn list_conversions(
+        &self,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<PrefixConversion>, StoreError> {
+        let values: Values<'_> = &[&micros(since), &i64::from(limit)];
+        let statement = sql::CONVERSIONS.postgres;
+        self.list("count verifications", statement, values, prefix_conversion)
+            .await
+    }
+
+    async fn prune_verifications(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let values: Values<'_> = &[&micros(before), &i64::from(limit)];
+        self.execute("prune verifications", sql::PRUNE.postgres, values)
+            .await
+    }
+}

@@ -1,0 +1,402 @@
+//! `[[carrier]] kind = "http"`: a provider with an HTTP API of its own.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, ensure};
+use domain::Channel;
+use domain::encryption::KEY_BYTES;
+use outbound::HttpProxy;
+use outbound::dial::{TlsConfig, public_roots, public_roots_and};
+use outbound::http::{
+    CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
+    ReportRules, RequestDescription, RequestRules, ResponseRules, RuleError, Secrets,
+    SignatureRules, SignatureScheme, Statuses, Template,
+};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::super::secret::Secret;
+use super::http_tables::{
+    HttpInbound, HttpLookup, HttpReport, HttpRequest, HttpResponse, HttpSignature,
+    HttpSignatureScheme,
+};
+use super::{check_rate, check_window};
+
+/// The most attempts without an answer.
+const MAX_UNKNOWN_TRIES: u32 = 100;
+/// The longest time to wait for an answer.
+const MAX_TIMEOUT_S: u64 = 300;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HttpCarrier {
+    pub(crate) name: String,
+    /// Whose description this one completes; see [`crate::config::presets`].
+    pub(crate) preset: Option<String>,
+    #[serde(default = "default_channels")]
+    channels: Vec<String>,
+    base_url: Option<Url>,
+    report_url: Option<Url>,
+    #[serde(default = "default_window")]
+    window: usize,
+    max_per_second: Option<u32>,
+    #[serde(default = "default_timeout_s")]
+    timeout_s: u64,
+    #[serde(default = "default_unknown_tries")]
+    unknown_tries: u32,
+    tls_ca: Option<PathBuf>,
+    proxy: Option<Secret>,
+    source: Option<IpAddr>,
+    pub(crate) costs: Option<PathBuf>,
+    request: HttpRequest,
+    #[serde(default)]
+    secret: BTreeMap<String, Secret>,
+    #[serde(default)]
+    response: HttpResponse,
+    report: Option<HttpReport>,
+    inbound: Option<HttpInbound>,
+    lookup: Option<HttpLookup>,
+    signature: Option<HttpSignature>,
+}
+
+fn default_channels() -> Vec<String> {
+    vec![Channel::Sms.name().to_owned()]
+}
+
+fn default_window() -> usize {
+    50
+}
+
+fn default_timeout_s() -> u64 {
+    10
+}
+
+fn default_unknown_tries() -> u32 {
+    2
+}
+
+impl HttpCarrier {
+    /// The channels that exist; others are a mistake.
+    pub(crate) fn channels(&self) -> Vec<Channel> {
+        let channels = self.channels.iter();
+        channels.filter_map(|name| name.parse().ok()).collect()
+    }
+
+    pub(super) fn resolve_secrets(&mut self) -> anyhow::Result<()> {
+        let name = &self.name;
+        for (key, secret) in &mut self.secret {
+            secret.resolve(&format!("carrier '{name}': secret.{key}"))?;
+        }
+        match &mut self.proxy {
+            Some(proxy) => proxy.resolve(&format!("carrier '{name}': proxy")),
+            None => Ok(()),
+        }
+    }
+
+    /// Everything that is wrong.
+    pub(super) fn mistakes(&self) -> Vec<anyhow::Error> {
+        let secrets = self.secrets();
+        let checks = [
+            self.check_channels(),
+            self.check_urls(),
+            self.check_numbers(),
+            self.check_tables(),
+            self.http_proxy().map(drop),
+            self.response_rules().map(drop).map_err(Into::into),
+            self.report_rules().map(drop).map_err(Into::into),
+            self.inbound_rules().map(drop).map_err(Into::into),
+            self.lookup_rules().map(drop).map_err(Into::into),
+            self.signature_rules(&secrets).map(drop),
+        ];
+        let request = self.check_request(&secrets);
+        let all = checks.into_iter().chain([request]);
+        all.filter_map(Result::err).collect()
+    }
+
+    fn check_channels(&self) -> anyhow::Result<()> {
+        ensure!(
+            !self.channels.is_empty(),
+            "channels is empty; give sms, viber or hlr"
+        );
+        for name in &self.channels {
+            name.parse::<Channel>().context("channels")?;
+        }
+        Ok(())
+    }
+
+    fn check_urls(&self) -> anyhow::Result<()> {
+        for (key, url) in [
+            ("base_url", self.base_url.as_ref()),
+            ("report_url", self.report_url.as_ref()),
+        ] {
+            let is_plain = |url: &Url| {
+                let is_web = matches!(url.scheme(), "http" | "https");
+                let has_user = !url.username().is_empty() || url.password().is_some();
+                is_web && !has_user && url.query().is_none() && url.fragment().is_none()
+            };
+            ensure!(
+                url.is_none_or(is_plain),
+                "{key} must be an http or https address without user, password, query or fragment"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> anyhow::Result<()> {
+        check_window(self.window)?;
+        check_rate(self.max_per_second)?;
+        ensure!(
+            (1..=MAX_TIMEOUT_S).contains(&self.timeout_s),
+            "timeout_s is {}; give 1 to {MAX_TIMEOUT_S}",
+            self.timeout_s
+        );
+        ensure!(
+            (1..=MAX_UNKNOWN_TRIES).contains(&self.unknown_tries),
+            "unknown_tries is {}; give 1 to {MAX_UNKNOWN_TRIES}",
+            self.unknown_tries
+        );
+        Ok(())
+    }
+
+    /// Tables that others need.
+    fn check_tables(&self) -> anyhow::Result<()> {
+        let has = |channel| self.channels().contains(&channel);
+        ensure!(
+            !has(Channel::Hlr) || self.lookup.is_some(),
+            "channels has hlr, but lookup is not set; it says where the result of a lookup is"
+        );
+        ensure!(
+            has(Channel::Hlr) || self.lookup.is_none(),
+            "lookup is set, but channels does not have hlr"
+        );
+        Ok(())
+    }
+
+    fn check_request(&self, secrets: &Secrets) -> anyhow::Result<()> {
+        let request = self.request_rules(secrets)?;
+        let Some(report) = &self.report else {
+            return Ok(());
+        };
+        if report.shared {
+            ensure!(
+                self.inbound.is_some() && report.id.is_some() && request.has_id(),
+                "report.shared needs inbound, report.id and {{{{ id }}}} in request: reports come to the inbound address \
+                 and name the message by that ID"
+            );
+            return Ok(());
+        }
+        ensure!(
+            request.has_report_url(),
+            "report is set, but no part of request has {{{{ report_url }}}}, so the provider does not know where to \
+             send reports"
+        );
+        Ok(())
+    }
+
+    fn secrets(&self) -> Secrets {
+        let secrets = self.secret.iter();
+        secrets
+            .map(|(name, secret)| (name.clone(), secret.0.clone()))
+            .collect()
+    }
+
+    fn request_rules(&self, secrets: &Secrets) -> Result<RequestRules, RuleError> {
+        let request = &self.request;
+        let pairs = |table: &BTreeMap<String, toml::Value>| {
+            let pair = |(name, value): (&String, &toml::Value)| (name.clone(), to_json(value));
+            table.iter().map(pair).collect::<Vec<_>>()
+        };
+        let basic = request.basic.as_ref();
+        let headers = request.headers.iter();
+        let description = RequestDescription {
+            method: request.method.clone(),
+            url: request.url.clone(),
+            headers: headers
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            basic: basic.map(|basic| (basic.user.clone(), basic.password.clone())),
+            query: pairs(&request.query),
+            json: request.json.as_ref().map(to_json),
+            form: request.form.as_ref().map(pairs),
+        };
+        RequestRules::parse(&description, self.base_url.as_ref(), secrets)
+    }
+
+    fn response_rules(&self) -> Result<ResponseRules, RuleError> {
+        let response = &self.response;
+        Ok(ResponseRules {
+            taken: Statuses::parse("response.taken", &response.taken)?,
+            later: Statuses::parse("response.later", &response.later)?,
+            id: pointer("response.id", response.id.as_ref())?,
+            error: pointer("response.error", response.error.as_ref())?,
+            errors: CodeTable::parse("response.errors", &response.errors)?,
+        })
+    }
+
+    fn report_rules(&self) -> Result<Option<ReportRules>, RuleError> {
+        let Some(report) = &self.report else {
+            return Ok(None);
+        };
+        Ok(Some(ReportRules {
+            id: pointer("report.id", report.id.as_ref())?,
+            state: Pointer::parse("report.state", &report.state)?,
+            delivered: report.delivered.clone(),
+            failed: report.failed.clone(),
+            expired: report.expired.clone(),
+            seen: report.seen.clone(),
+            error: pointer("report.error", report.error.as_ref())?,
+            errors: CodeTable::parse("report.errors", &report.errors)?,
+            is_shared: report.shared,
+        }))
+    }
+
+    fn inbound_rules(&self) -> Result<Option<InboundRules>, RuleError> {
+        let Some(inbound) = &self.inbound else {
+            return Ok(None);
+        };
+        Ok(Some(InboundRules {
+            from: Pointer::parse("inbound.from", &inbound.from)?,
+            to: InboundRecipient::parse("inbound.to", &inbound.to)?,
+            text: Pointer::parse("inbound.text", &inbound.text)?,
+            id: pointer("inbound.id", inbound.id.as_ref())?,
+        }))
+    }
+
+    fn lookup_rules(&self) -> Result<Option<LookupRules>, RuleError> {
+        let Some(lookup) = &self.lookup else {
+            return Ok(None);
+        };
+        // The API has no field for it, but a mistake in it is still one.
+        pointer("lookup.roaming", lookup.roaming.as_ref())?;
+        Ok(Some(LookupRules {
+            present: Pointer::parse("lookup.present", &lookup.present)?,
+            present_values: lookup.present_values.clone(),
+            ported: pointer("lookup.ported", lookup.ported.as_ref())?,
+            network: lookup.network_rules()?,
+            original_network: pointer("lookup.original_network", lookup.original_network.as_ref())?,
+            error: pointer("lookup.error", lookup.error.as_ref())?,
+            errors: CodeTable::parse("lookup.errors", &lookup.errors)?,
+        }))
+    }
+
+    fn signature_rules(&self, secrets: &Secrets) -> anyhow::Result<Option<SignatureRules>> {
+        let Some(signature) = &self.signature else {
+            return Ok(None);
+        };
+        let key = Template::parse(&signature.key, secrets).context("signature.key")?;
+        let key = key.fixed_text().filter(|key| !key.is_empty());
+        Ok(Some(SignatureRules {
+            scheme: match signature.scheme {
+                HttpSignatureScheme::Twilio => SignatureScheme::Twilio,
+                HttpSignatureScheme::SmsGate => SignatureScheme::SmsGate,
+            },
+            key: key.ok_or_else(|| {
+                anyhow!("signature.key must be a secret, such as {{{{ secret.key }}}}")
+            })?,
+        }))
+    }
+
+    fn http_proxy(&self) -> anyhow::Result<Option<HttpProxy>> {
+        let proxy = self.proxy.as_ref().map(|url| HttpProxy::parse(&url.0));
+        let proxy = proxy.transpose().map_err(anyhow::Error::msg);
+        proxy.context("proxy is no address of a proxy")
+    }
+
+    fn trusted(&self) -> anyhow::Result<Arc<TlsConfig>> {
+        let Some(path) = &self.tls_ca else {
+            return Ok(public_roots());
+        };
+        let context = || format!("tls_ca {}", path.display());
+        let pem = std::fs::read(path).with_context(context)?;
+        public_roots_and(&pem)
+            .map_err(anyhow::Error::msg)
+            .with_context(context)
+    }
+
+    /// The address at which the provider reaches this service.
+    pub(crate) fn reached_at(&self, base_url: &str) -> anyhow::Result<Url> {
+        match &self.report_url {
+            Some(url) => Ok(url.clone()),
+            None => Url::parse(base_url).context("report_url"),
+        }
+    }
+
+    pub(crate) const fn has_inbound(&self) -> bool {
+        self.inbound.is_some()
+    }
+
+    /// The carrier's settings. `base_url` is where this service is reached unless `report_url` says otherwise.
+    pub(crate) fn settings(
+        &self,
+        base_url: &str,
+        proof_keys: Vec<[u8; KEY_BYTES]>,
+    ) -> anyhow::Result<HttpSettings> {
+        let settings = || -> anyhow::Result<HttpSettings> {
+            let secrets = self.secrets();
+            Ok(HttpSettings {
+                name: self.name.clone(),
+                channels: self.channels(),
+                request: self.request_rules(&secrets)?,
+                response: self.response_rules()?,
+                report: self.report_rules()?,
+                inbound: self.inbound_rules()?,
+                lookup: self.lookup_rules()?,
+                signature: self.signature_rules(&secrets)?,
+                report_url: self.reached_at(base_url)?,
+                proof_keys,
+                window: self.window,
+                max_per_second: self.max_per_second,
+                timeout: Duration::from_secs(self.timeout_s),
+                unknown_tries: self.unknown_tries,
+                tls: self.trusted()?,
+                proxy: self.http_proxy()?,
+                source: self.source,
+            })
+        };
+        settings().with_context(|| format!("carrier '{}'", self.name))
+    }
+}
+
+impl HttpLookup {
+    fn network_rules(&self) -> Result<NetworkRules, RuleError> {
+        match (&self.network, &self.mcc, &self.mnc) {
+            (None, None, None) => Ok(NetworkRules::Unknown),
+            (Some(network), None, None) => {
+                Pointer::parse("lookup.network", network).map(NetworkRules::Whole)
+            }
+            (None, Some(mcc), Some(mnc)) => Ok(NetworkRules::Apart {
+                mcc: Pointer::parse("lookup.mcc", mcc)?,
+                mnc: Pointer::parse("lookup.mnc", mnc)?,
+            }),
+            _ => Err(RuleError::new(
+                "lookup.network",
+                "give either network, or both mcc and mnc",
+            )),
+        }
+    }
+}
+
+fn pointer(key: &str, text: Option<&String>) -> Result<Option<Pointer>, RuleError> {
+    text.map(|text| Pointer::parse(key, text)).transpose()
+}
+
+fn to_json(value: &toml::Value) -> serde_json::Value {
+    match value {
+        toml::Value::String(text) => text.clone().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(truth) => (*truth).into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(items) => items.iter().map(to_json).collect(),
+        toml::Value::Table(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(key, value)| (key.clone(), to_json(value)));
+            serde_json::Value::Object(fields.collect())
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The descriptions of providers.
+
+use super::{OPTIONAL_KEYS, parse_config};
+
+#[test]
+fn mistakes_in_the_description_of_a_provider_have_their_lines() {
+    let file = "\
+[[carrier]]
+kind = \"http\"
+name = \"beta\"
+channels = [\"sms\", \"fax\"]
+timeout_s = 0
+[carrier.request]
+url = \"https://provider.example/send\"
+headers = { \"X-Api-Key\" = \"{{ secret.kee }}\" }
+[carrier.request.json]
+to = \"{{ to }}\"
+[carrier.response]
+taken = [\"ok\"]
+[carrier.report]
+state = \"status\"
+[carrier.inbound]
+from = \"/from\"
+to = \"me\"
+text = \"/text\"
+speed = 1
+[carrier.signature]
+scheme = \"twilio\"
+key = \"{{ to }}\"
+
+[[carrier]]
+kind = \"http\"
+name = \"gamma\"
+[carrier.request]
+url = \"https://provider.example/send\"
+[carrier.request.json]
+to = [\"{{ to }}\", { number = \"{{ too }}\" }]
+
+[[carrier]]
+kind = \"http\"
+name = \"delta\"
+preset = \"twilo\"
+
+[[carrier]]
+kind = \"http\"
+name = \"epsilon\"
+preset = \"twilio\"
+[carrier.secret]
+account_sid = \"AC1\"
+";
+    let problems = parse_config(file, &[]).expect_err("wrong").to_string();
+    for expected in [
+        "switchboard.toml:4: carrier 'beta': channels: 'fax' is no channel",
+        "switchboard.toml:5: carrier 'beta': timeout_s is 0; give 1 to 300",
+        "switchboard.toml:8: carrier 'beta': request.headers.X-Api-Key: '{{ secret.kee }}' is not set; add kee to secret",
+        "switchboard.toml:12: carrier 'beta': response.taken: 'ok' is no HTTP status",
+        "switchboard.toml:14: carrier 'beta': report.state: 'status' is no JSON pointer",
+        "switchboard.toml:17: carrier 'beta': inbound.to: 'me' is neither a JSON pointer",
+        "switchboard.toml:19: carrier.1.inbound.speed: unknown field `speed`",
+        "switchboard.toml:22: carrier 'beta': signature.key must be a secret",
+        "switchboard.toml:30: carrier 'gamma': request.json.to.2.number: '{{ too }}' is no variable",
+        "switchboard.toml:35: preset: there is no preset 'twilo'; there are android-sms-gateway, twilio",
+        "'{{ secret.auth_token }}' is not set; add auth_token to secret",
+    ] {
+        assert!(problems.contains(expected), "{expected}\n{problems}");
+    }
+}
+
+#[test]
+fn secrets_of_a_provider_are_hidden() {
+    let config = parse_config(OPTIONAL_KEYS, &[]).expect("valid");
+    let shown = toml::to_string(&config).expect("TOML");
+    assert!(
+        !shown.contains("hunter2") && !shown.contains("AC1"),
+        "{shown}"
+    );
+    assert!(!format!("{config:?}").contains("hunter2"));
+}

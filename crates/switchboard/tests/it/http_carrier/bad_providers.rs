@@ -1,0 +1,95 @@
+//! Providers that misbehave: nothing is lost, and nothing is reported that did not happen.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use testkit::Backend;
+use testkit::receiver::{Receiver, Reply};
+
+use super::{
+    callback, carrier, check_nothing_secret_is_logged, path, post, provider, send, start, taken,
+};
+use crate::chain::wait_for_reported_states;
+use crate::rest::on_both_backends;
+use crate::rest::service::wait_for;
+
+on_both_backends!(a_message_survives_every_bad_provider);
+
+fn with_header(status: u16, header: &str) -> Reply {
+    Reply::raw(format!(
+        "HTTP/1.1 {status} Scripted\r\n{header}\r\ncontent-length: 0\r\n\r\n"
+    ))
+}
+
+/// The first answer is bad and the second one good. The message is sent again with the same content and reported once.
+fn a_message_survives_every_bad_provider(backend: Backend) {
+    let cases: [(&str, Reply, usize); 8] = [
+        ("slow", Reply::hang(), 2),
+        ("throttling", with_header(429, "Retry-After: 1"), 2),
+        ("failing", Reply::answer(503, "nonsense"), 2),
+        ("closing", Reply::close(), 2),
+        ("no HTTP", Reply::raw("\u{0}\u{1}\r\n\r\n").then_close(), 2),
+        (
+            "broken off",
+            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{").then_close(),
+            2,
+        ),
+        // It took the message, whatever it says.
+        ("nonsense", Reply::answer(200, "<html>\u{0}{{{"), 1),
+        ("endless", Reply::answer(200, "x".repeat(1_000_000)), 1),
+    ];
+    let receiver = Receiver::start();
+    let mut config = String::new();
+    let mut providers = Vec::new();
+    for (index, (_, first, _)) in cases.iter().enumerate() {
+        let (first, count) = (first.clone(), Arc::new(AtomicUsize::new(0)));
+        let provider = provider(move |_| match count.fetch_add(1, Ordering::Relaxed) {
+            0 => first.clone(),
+            _ => taken(),
+        });
+        let name = format!("bad{index}");
+        config.push_str(&carrier(&name, &provider.url("/send"), "timeout_s = 1", ""));
+        providers.push((name, provider));
+    }
+    for (index, (name, _)) in providers.iter().enumerate() {
+        let number = format!("3712000000{index}");
+        let route = format!("[[route]]\nprefix = [\"{number}\"]\ncarriers = [\"{name}\"]\n");
+        config.push_str(&route);
+    }
+    let service = start(backend, config);
+    let ids: Vec<String> = (0..cases.len())
+        .map(|index| {
+            send(
+                &service,
+                &receiver,
+                &json!({ "to": format!("+3712000000{index}") }),
+            )
+        })
+        .collect();
+    for ((name, _, requests), (_, provider)) in cases.iter().zip(&providers) {
+        let taken = wait_for(name, || {
+            Some(provider.received()).filter(|taken| taken.len() >= *requests)
+        });
+        assert_eq!(taken.len(), *requests, "{name}");
+        let (first, last) = (taken[0].json(), taken[requests - 1].json());
+        assert_eq!(first, last, "{name}");
+        let url = callback(&taken[requests - 1]);
+        for _ in 0..2 {
+            let report = json!({ "status": "delivered" });
+            assert_eq!(
+                post(&service, path(&service, &url), &report).status,
+                200,
+                "{name}"
+            );
+        }
+    }
+    let mut expected: Vec<_> = ids.into_iter().map(|id| (id, 1, 0)).collect();
+    expected.sort();
+    assert_eq!(wait_for_reported_states(&receiver, cases.len()), expected);
+    for ((name, _, requests), (_, provider)) in cases.iter().zip(&providers) {
+        assert_eq!(provider.count(), *requests, "{name}");
+    }
+    service.check_health();
+    check_nothing_secret_is_logged(&service);
+}
