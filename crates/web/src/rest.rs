@@ -6,6 +6,7 @@ mod callbacks;
 mod caller;
 mod correction;
 mod cost;
+mod docs_page;
 mod document;
 mod hlr;
 mod inbox;
