@@ -42,7 +42,7 @@ pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
 pub(crate) use sms::check_one;
 pub use sms::{SmsInput, To};
-pub(crate) use stages::{Checked, RoutedRequest};
+pub(crate) use stages::{Checked, Destination, RoutedRequest};
 pub use viber::{ActionInput, ViberInput};
 
 /// How long an idempotency key is stored with its answer.

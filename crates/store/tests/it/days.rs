@@ -104,8 +104,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE account DROP COLUMN admins_consent_only; ALTER TABLE account DROP COLUMN texts_for;
         ALTER TABLE message DROP COLUMN carrier; ALTER TABLE message DROP COLUMN sent_us;
         ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;
-        ALTER TABLE transit DROP COLUMN cost_micros;
-        ALTER TABLE account DROP COLUMN low_balance_micros;
+        ALTER TABLE transit DROP COLUMN cost_micros; ALTER TABLE account DROP COLUMN low_balance_micros;
         DROP TABLE account_reply; DROP TABLE inbound_reply;
         DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change; DROP TABLE verification;
         ALTER TABLE message DROP COLUMN notice;

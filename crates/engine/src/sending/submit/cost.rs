@@ -3,8 +3,7 @@
 use domain::message::text::Shape;
 use domain::{Access, Country, Money, Msisdn, Network};
 
-use super::stages::RoutedRequest;
-use super::{SmsInput, Submit, SubmitError, check_active};
+use super::{Destination, RoutedRequest, SmsInput, Submit, SubmitError, check_active};
 use crate::invalid::Field;
 
 /// What a message to one recipient costs.
@@ -67,15 +66,13 @@ impl Submit {
 }
 
 fn costs(routed: &RoutedRequest) -> Vec<Cost> {
-    let destinations = routed.destinations.iter();
-    destinations
-        .map(|destination| Cost {
-            to: destination.to,
-            shape: routed.checked.shape,
-            country: destination.location.country,
-            network: destination.location.network,
-            per_part: destination.per_part,
-            total: destination.price,
-        })
-        .collect()
+    let cost = |destination: &Destination| Cost {
+        to: destination.to,
+        shape: routed.checked.shape,
+        country: destination.location.country,
+        network: destination.location.network,
+        per_part: destination.per_part,
+        total: destination.price,
+    };
+    routed.destinations.iter().map(cost).collect()
 }

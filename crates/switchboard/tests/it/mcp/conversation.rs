@@ -167,8 +167,13 @@ fn the_conversation_in_the_documentation_runs_as_written() {
         json!({ "mode": "auto", "url": url, "token": service.token, "calls": calls });
     let report = run(python("client.py"), &instructions);
     let results = report["results"].as_array().expect("results");
-    for ((tool, _, expected), result) in documented.into_iter().zip(results) {
-        let actual = lasting(result["structuredContent"].clone());
-        assert_eq!(actual, lasting(expected), "{tool}: {actual}");
-    }
+    let actual: Vec<Value> = results
+        .iter()
+        .map(|result| lasting(result["structuredContent"].clone()))
+        .collect();
+    let expected: Vec<Value> = documented
+        .into_iter()
+        .map(|(_, _, result)| lasting(result))
+        .collect();
+    assert_eq!(actual, expected, "{}", json!(actual));
 }

@@ -204,7 +204,7 @@ fn a_token_tells_the_limits_of_its_account_when_asked() {
     let limits = |service: &Service| service.get("/token?limits").json()["limits"].clone();
     let unlimited = json!({
         "creditLimit": "0.00", "dailyCap": null, "leftToday": null, "perRecipientHour": null, "countries": [],
-        "approvedSendersOnly": false, "requestsPerSecond": null,
+        "approvedSendersOnly": false, "requestsPerSecond": null, "clientDailyCap": null, "clientLeftToday": null,
     });
     assert_eq!(limits(&service), unlimited);
     let set = [
@@ -228,6 +228,7 @@ fn a_token_tells_the_limits_of_its_account_when_asked() {
     let expected = json!({
         "creditLimit": "5.00", "dailyCap": "10.00", "leftToday": cap.minus(spent[0].minus(spent[1])).to_string(),
         "perRecipientHour": 3, "countries": ["EE", "LV"], "approvedSendersOnly": false, "requestsPerSecond": 1000,
+        "clientDailyCap": null, "clientLeftToday": null,
     });
     assert_eq!(limits(&service), expected);
     assert!(spent[1] < spent[0], "the message was charged");
