@@ -12,7 +12,7 @@ use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 
 use crate::access::permission::Permissions;
-use crate::billing::Countries;
+use crate::billing::{Countries, GrantCap};
 use crate::ids::AccountId;
 use crate::quoted::Quoted;
 
@@ -34,6 +34,8 @@ pub struct Access {
     pub permissions: Permissions,
     pub allow: AllowList,
     pub expires: Option<Timestamp>,
+    /// What the client that this token was issued to may spend.
+    pub grant_cap: Option<GrantCap>,
 }
 
 impl Access {

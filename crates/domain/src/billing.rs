@@ -13,6 +13,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::code_cap::ACCOUNT_DAY;
+use crate::ids::GrantId;
 use crate::money::Money;
 use crate::number::country::{Country, UnknownCountry};
 use crate::number::msisdn::Msisdn;
@@ -165,8 +166,24 @@ pub enum NotPaid {
     Balance { cost: Money, available: Money },
     /// The request would exceed the daily cap.
     DailyCap { cost: Money, left: Money },
+    /// The request would exceed the daily cap of the client that made it.
+    GrantCap { cost: Money, left: Money },
     /// One recipient would get more messages within an hour than the account may send.
     RecipientHour { to: Msisdn, limit: u32 },
+}
+
+/// What a client may spend for its account on one UTC day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrantCap {
+    pub grant: GrantId,
+    pub daily: Money,
+}
+
+impl GrantCap {
+    /// What is left on a day on which the client has spent this much, never below zero.
+    pub fn left(self, spent: Money) -> Money {
+        self.daily.minus(spent).max(Money::ZERO)
+    }
 }
 
 /// The balance and the limits of an account, as one transaction sees them.

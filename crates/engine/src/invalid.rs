@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use domain::Code;
+
 /// A field of a request. What callers call it, each interface decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
@@ -40,6 +42,8 @@ pub enum Field {
 pub struct Invalid {
     pub field: Field,
     pub reason: String,
+    /// The service error code, where the catalogue has one.
+    pub code: Option<Code>,
 }
 
 impl Invalid {
@@ -47,6 +51,12 @@ impl Invalid {
         Self {
             field,
             reason: reason.to_string(),
+            code: None,
         }
+    }
+
+    pub(crate) fn with_code(self, code: Code) -> Self {
+        let code = Some(code);
+        Self { code, ..self }
     }
 }

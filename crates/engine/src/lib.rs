@@ -69,7 +69,7 @@ use identity::hasher::Hasher;
 use inbound::Composer;
 use ported::follow::PortedFollower;
 use refusals::follow::ListFollower;
-use sending::submit::Approvals;
+use sending::submit::{Approvals, CallerLimits, GrantCaps};
 use worker::Worker;
 
 pub use alerts::Alerts;
@@ -256,13 +256,16 @@ impl Engine {
         let gate = Gate::start(store.clone(), clock.clone());
         let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
         let alert_urls = urls.clone();
-        let approvals = Approvals::new(store.clone(), gate.clone());
+        let callers = CallerLimits {
+            approvals: Approvals::new(store.clone(), gate.clone()),
+            grant_caps: GrantCaps::new(store.clone()),
+        };
         let submit = Arc::new(Submit::start(
             store.clone(),
             clock.clone(),
             guards,
             routing.clone(),
-            approvals,
+            callers,
             dispatch,
             &settings,
         ));

@@ -20,5 +20,5 @@ pub use client_address::{Peer, client_address};
 pub use cookie::cookie;
 pub use fallback::{with_unknown_addresses, wrong_method};
 pub use field::{InvalidField, field_name};
-pub use problem::{Problem, REQUIRED_PERMISSION};
+pub use problem::{ERROR_CODE, Problem, REQUIRED_PERMISSION};
 pub use rate_limit::TooManyRequests;

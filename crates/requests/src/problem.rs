@@ -3,10 +3,10 @@
 mod verify;
 
 use axum::response::{IntoResponse, Response};
-use domain::Permission;
 use domain::billing::NotPaid;
 use domain::code_cap::{NUMBER_DAY, NUMBER_HOUR};
 use domain::ports::StoreError;
+use domain::{Code, Permission};
 use engine::Invalid;
 use engine::identity::gate::{Refusal, either};
 use engine::senders::{ConfirmError, MAX_AWAITING, RegisterError};
@@ -19,6 +19,9 @@ use crate::{InvalidField, TooManyRequests};
 /// Names the permission that a token lacks, so that programs need not parse the message.
 pub const REQUIRED_PERMISSION: HeaderName = HeaderName::from_static("x-required-permission");
 
+/// The service error code of a refused request, if the catalogue has one.
+pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
+
 /// An error as the caller sees it: `{"message": "…"}` with a status of the contract.
 #[derive(Debug)]
 pub struct Problem {
@@ -26,6 +29,7 @@ pub struct Problem {
     message: String,
     retry_after_s: Option<u32>,
     required: Option<Permission>,
+    code: Option<Code>,
 }
 
 impl Problem {
@@ -68,6 +72,20 @@ impl Problem {
             StatusCode::INTERNAL_SERVER_ERROR,
             "The service failed. Try again; if it goes on, tell its operator the X-Request-Id of this answer.",
         )
+        .with_code(Code::INTERNAL)
+    }
+
+    fn with_code(self, code: impl Into<Option<Code>>) -> Self {
+        let code = code.into();
+        Self { code, ..self }
+    }
+
+    fn with_retry(self, seconds: u32) -> Self {
+        let retry_after_s = Some(seconds);
+        Self {
+            retry_after_s,
+            ..self
+        }
     }
 
     fn new(status: StatusCode, message: impl Into<String>) -> Self {
@@ -76,12 +94,18 @@ impl Problem {
             message: message.into(),
             retry_after_s: None,
             required: None,
+            code: None,
         }
     }
 
     /// The status of the answer.
     pub fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// The service error code, if the catalogue has one.
+    pub fn code(&self) -> Option<Code> {
+        self.code
     }
 
     /// The message for the caller.
@@ -103,6 +127,9 @@ impl IntoResponse for Problem {
             let name = HeaderValue::from_static(permission.name());
             headers.insert(REQUIRED_PERMISSION, name);
         }
+        if let Some(code) = self.code {
+            headers.insert(ERROR_CODE, code.number().into());
+        }
         response
     }
 }
@@ -115,7 +142,8 @@ impl From<InvalidField> for Problem {
 
 impl From<Invalid> for Problem {
     fn from(error: Invalid) -> Self {
-        InvalidField::from(error).into()
+        let code = error.code;
+        Self::from(InvalidField::from(error)).with_code(code)
     }
 }
 
@@ -125,14 +153,19 @@ impl Problem {
         match error {
             SubmitError::Invalid(error) => error.into(),
             SubmitError::NotPaid(not_paid) => {
-                Self::new(StatusCode::FORBIDDEN, not_paid_words(not_paid, currency))
+                let code = match not_paid {
+                    NotPaid::Balance { .. } => Code::BALANCE_LIMIT,
+                    NotPaid::DailyCap { .. } | NotPaid::GrantCap { .. } => Code::SPENDING_CAP,
+                    NotPaid::RecipientHour { .. } => Code::RECIPIENT_LIMIT,
+                };
+                Self::forbidden(not_paid_words(not_paid, currency)).with_code(code)
             }
             SubmitError::Country { to, country } => {
                 let place = country.map_or("no country", domain::Country::name);
                 let message = format!(
                     "This account may not send to {to} ({place}); its list of countries does not hold it."
                 );
-                Self::new(StatusCode::FORBIDDEN, message)
+                Self::forbidden(message).with_code(Code::BLOCKED)
             }
             SubmitError::Sender(from) => Self::new(
                 StatusCode::FORBIDDEN,
@@ -164,7 +197,8 @@ impl Problem {
             )),
             RegisterError::TooSoon(id) => Self::conflict(format!(
                 "A confirmation code for sender {id} was sent less than a minute ago; a new one can be asked for a minute after the last."
-            )),
+            ))
+            .with_retry(60),
             RegisterError::CodeCapReached { retry_after_s } => Self {
                 retry_after_s: Some(retry_after_s),
                 ..Self::new(
@@ -239,6 +273,9 @@ fn not_paid_words(not_paid: NotPaid, currency: &str) -> String {
         NotPaid::DailyCap { cost, left } => format!(
             "This request would exceed what the account may spend on one day: it costs {cost} {currency} and {left} {currency} are left until midnight UTC. Nothing was sent or charged."
         ),
+        NotPaid::GrantCap { cost, left } => format!(
+            "This request would exceed what this client may spend on one day: it costs {cost} {currency} and {left} {currency} are left until midnight UTC. Nothing was sent or charged; a person can connect the client again with a higher limit."
+        ),
         NotPaid::RecipientHour { to, limit } => format!(
             "The recipient {to} may get at most {limit} messages within an hour from this account. Nothing was sent or charged; try again later."
         ),
@@ -293,7 +330,9 @@ impl From<Refusal> for Problem {
                 StatusCode::UNAUTHORIZED,
                 "The API token has expired; create a new one.",
             ),
-            Refusal::Suspended => Self::new(StatusCode::FORBIDDEN, "The account is suspended."),
+            Refusal::Suspended => {
+                Self::forbidden("The account is suspended.").with_code(Code::SUSPENDED)
+            }
             Refusal::Address(address) => Self::new(
                 StatusCode::FORBIDDEN,
                 format!(

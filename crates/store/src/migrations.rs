@@ -118,6 +118,7 @@ migrations! {
     35 "0035_proof" Compatible,
     36 "0036_inbound_price" Compatible,
     37 "0037_ported_numbers" Compatible,
+    38 "0038_grant_caps" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -2,16 +2,13 @@
 
 use std::borrow::Cow;
 
-use domain::access::Access;
 use domain::ids::{AccountId, MessageId, NodeId, TokenId};
 use domain::message::outcome::Outcome;
 use domain::message::{
     AcceptedMessages, Holder, MessageRecord, MessageState, ScheduledRecord, SendTime, Submission,
 };
-use domain::ports::{
-    Accepted, AccountRecord, NewAccount, SigningSecrets, StoredAnswer, TokenRecord,
-};
-use domain::{Channel, KeyRing, Money, Msisdn, Originator, Permissions, Timestamp};
+use domain::ports::{Accepted, AccountRecord, NewAccount, SigningSecrets, StoredAnswer};
+use domain::{Channel, KeyRing, Money, Msisdn, Originator, Timestamp};
 use jiff::SignedDuration;
 
 pub(crate) mod alerts;
@@ -39,10 +36,12 @@ pub(crate) mod records;
 pub(crate) mod replies;
 pub(crate) mod senders;
 pub(crate) mod sweep;
+mod tokens;
 pub(crate) mod traffic;
 pub(crate) mod verify;
 
 pub(crate) use pages::{before, page};
+pub(crate) use tokens::TokenColumns;
 
 /// A row of either database. Both read a column into the same type, so each table is read in one place.
 pub(crate) trait SqlRow {
@@ -429,67 +428,6 @@ impl SecretColumns {
         Ok(SigningSecrets {
             newest: encrypted::decrypt_text(keys, &context, &self.newest)?,
             former,
-        })
-    }
-}
-
-/// The columns of a token and its account.
-pub(crate) struct TokenColumns {
-    pub(crate) id: i64,
-    pub(crate) name: String,
-    pub(crate) account_id: i64,
-    pub(crate) account_name: String,
-    pub(crate) suspended: bool,
-    pub(crate) countries: String,
-    pub(crate) approved_senders_only: bool,
-    pub(crate) permissions: String,
-    pub(crate) allow_ips: String,
-    pub(crate) expires_us: Option<i64>,
-    pub(crate) created_us: i64,
-    pub(crate) last_used_us: Option<i64>,
-    pub(crate) grant_id: Option<i64>,
-    pub(crate) requests_per_second: i64,
-}
-
-impl TokenColumns {
-    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
-        Ok(Self {
-            id: row.column(0)?,
-            name: row.column(1)?,
-            account_id: row.column(2)?,
-            account_name: row.column(3)?,
-            suspended: row.column(4)?,
-            permissions: row.column(5)?,
-            allow_ips: row.column(6)?,
-            expires_us: row.column(7)?,
-            created_us: row.column(8)?,
-            countries: row.column(9)?,
-            approved_senders_only: row.column(10)?,
-            last_used_us: row.column(11)?,
-            grant_id: row.column(12)?,
-            requests_per_second: row.column(13)?,
-        })
-    }
-
-    pub(crate) fn record(self) -> Result<TokenRecord, Corrupt> {
-        Ok(TokenRecord {
-            id: token_id(self.id)?,
-            access: Access {
-                name: self.name,
-                account: account_id(self.account_id)?,
-                account_name: self.account_name,
-                suspended: self.suspended,
-                countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
-                approved_senders_only: self.approved_senders_only,
-                requests_per_second: billing::per_second(self.requests_per_second)?,
-                permissions: Permissions::from_names(&self.permissions)
-                    .map_err(|_| Corrupt("permission"))?,
-                allow: self.allow_ips.parse().map_err(|_| Corrupt("network"))?,
-                expires: self.expires_us.map(timestamp).transpose()?,
-            },
-            created_at: timestamp(self.created_us)?,
-            last_used_at: self.last_used_us.map(timestamp).transpose()?,
-            grant: self.grant_id.map(oauth::grant_id).transpose()?,
         })
     }
 }

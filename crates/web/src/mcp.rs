@@ -6,6 +6,7 @@
 
 mod allowed_hosts;
 mod api;
+mod doubled;
 mod endpoint;
 mod envelope;
 mod message;

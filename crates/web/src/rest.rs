@@ -2,6 +2,7 @@
 
 mod answer_cache;
 mod body;
+mod callbacks;
 mod caller;
 mod correction;
 mod cost;
@@ -15,6 +16,7 @@ mod opt_outs;
 mod rates;
 mod reference;
 mod sender;
+mod shapes;
 mod sms;
 mod token;
 mod verify;
@@ -24,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::get;
 use engine::Engine;
 use http::HeaderName;
 use ipnet::IpNet;
@@ -78,9 +79,7 @@ impl Rest {
     /// The routes.
     pub fn router(self: &Arc<Self>) -> Router {
         let (router, _) = operations().split_for_parts();
-        // Some callers of the contract send GET with a body. It works, but the document does not offer it.
         router
-            .route("/numberCorrection", get(correction::correct))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
@@ -91,6 +90,7 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
     OpenApiRouter::with_openapi(document::frame())
         .routes(routes!(sms::send, sms::list))
         .routes(routes!(cost::estimate))
+        .routes(routes!(cost::check))
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::find))
         .routes(routes!(sms::status))
@@ -108,7 +108,7 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(reference::networks))
         .routes(routes!(reference::prefixes))
         .routes(routes!(rates::rates))
-        .routes(routes!(correction::correct))
+        .routes(routes!(correction::correct, correction::correct_by_get))
         .routes(routes!(viber::send))
         .routes(routes!(hlr::look_up))
         .routes(routes!(hlr::status))

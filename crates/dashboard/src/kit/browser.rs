@@ -14,9 +14,10 @@ use domain::person::Device;
 use engine::identity::sign_in::{
     self, BROWSER_LIFETIME, PENDING_SIGN_IN_LIFETIME, SESSION_LIFETIME,
 };
-use http::header::USER_AGENT;
+use http::header::{HOST, ORIGIN, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Uri};
 use requests::{client_address, cookie};
 
 use crate::Dashboard;
@@ -49,9 +50,11 @@ impl FromRequestParts<Arc<Dashboard>> for Browser {
         dashboard: &Arc<Dashboard>,
     ) -> Result<Self, Infallible> {
         let names = dashboard.cookie_names();
-        // `none`: the address was typed or reloaded.
-        let site = parts.headers.get("sec-fetch-site");
-        let is_cross_site = site.is_some_and(|site| site != "same-origin" && site != "none");
+        // `none`: the address was typed or reloaded. Older browsers send only `Origin`.
+        let is_cross_site = match parts.headers.get("sec-fetch-site") {
+            Some(site) => site != "same-origin" && site != "none",
+            None => has_foreign_origin(parts, &dashboard.settings.dashboard_url),
+        };
         Ok(Self {
             session: cookie(&parts.headers, names.session).map(str::to_owned),
             pending_sign_in: cookie(&parts.headers, names.pending).map(str::to_owned),
@@ -236,6 +239,22 @@ impl Dashboard {
     }
 }
 
+/// Whether `Origin` names another host than the one of this request and that of the dashboard. Browsers send `null` for
+/// forms of our own pages, because these have the referrer policy `no-referrer`.
+fn has_foreign_origin(parts: &Parts, dashboard_url: &str) -> bool {
+    let Some(origin) = parts.headers.get(ORIGIN).filter(|origin| *origin != "null") else {
+        return false;
+    };
+    let authority = |url: &str| url.parse::<Uri>().ok()?.into_parts().authority;
+    let Some(origin) = origin.to_str().ok().and_then(authority) else {
+        return true;
+    };
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| parts.uri.authority().map(Authority::as_str));
+    let is_host = host.is_some_and(|host| origin == *host);
+    !is_host && authority(dashboard_url) != Some(origin)
+}
+
 fn browser_name(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT);
     let agent = agent.and_then(|agent| agent.to_str().ok());
@@ -245,6 +264,45 @@ fn browser_name(headers: &HeaderMap) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_foreign_origin_is_recognized() {
+        const OWN: &str = "https://dashboard.example.com/dashboard";
+        for (origin, host, foreign) in [
+            (None, Some("127.0.0.1:8080"), false),
+            (Some("null"), Some("127.0.0.1:8080"), false),
+            (Some("http://127.0.0.1:8080"), Some("127.0.0.1:8080"), false),
+            (
+                Some("https://dashboard.example.com"),
+                Some("internal:8080"),
+                false,
+            ),
+            (Some("https://dashboard.example.com"), None, false),
+            (Some("https://evil.example"), Some("127.0.0.1:8080"), true),
+            (Some("https://evil.example"), None, true),
+            (Some("http://127.0.0.1:9"), Some("127.0.0.1:8080"), true),
+            (
+                Some("https://dashboard.example.com.evil.example"),
+                Some("internal"),
+                true,
+            ),
+            (Some("nonsense of a page"), Some("internal"), true),
+        ] {
+            let mut request = http::Request::new(());
+            let headers = request.headers_mut();
+            for (name, value) in [(ORIGIN, origin), (HOST, host)] {
+                if let Some(value) = value {
+                    headers.insert(name, HeaderValue::from_static(value));
+                }
+            }
+            let (parts, ()) = request.into_parts();
+            assert_eq!(
+                has_foreign_origin(&parts, OWN),
+                foreign,
+                "{origin:?} {host:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_token_belongs_to_one_secret_and_one_purpose() {

@@ -110,6 +110,7 @@ mod tests {
         let invalid = |field, reason: &str| Invalid {
             field,
             reason: reason.to_owned(),
+            code: None,
         };
         assert!(typed.refuse_invalid(&invalid(Field::SenderName, "it is taken")));
         assert!(!typed.refuse_invalid(&invalid(Field::Udh, "it is odd")));

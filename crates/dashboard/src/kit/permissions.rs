@@ -25,6 +25,11 @@ impl Offer {
     }
 }
 
+/// Whether using the permission costs money.
+pub(crate) fn costs(scope: Permission) -> bool {
+    words(scope).2
+}
+
 /// Title, explanation, and whether it costs money.
 fn words(scope: Permission) -> (&'static str, &'static str, bool) {
     match scope {

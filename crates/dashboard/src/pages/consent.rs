@@ -11,10 +11,11 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::person::SignedIn;
 use domain::ports::AccountRecord;
-use domain::{Permission, Role};
+use domain::{Money, Permission, Role};
 use engine::Actor;
 use engine::identity::grants::{Consent, Pending};
 use http::StatusCode;
+use http::header::{CACHE_CONTROL, REFERRER_POLICY};
 use url::Url;
 
 use crate::Dashboard;
@@ -22,7 +23,7 @@ use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, notice_with, policy_with_forms_to, show_under};
-use crate::kit::permissions::Offer;
+use crate::kit::permissions::{Offer, costs};
 use crate::kit::return_path::ReturnPath;
 use target::Target;
 
@@ -40,6 +41,11 @@ struct ConsentPage<'a> {
     days: i64,
     offers: Vec<Offer>,
     scopes_named: bool,
+    /// Whether it asks for something that costs money.
+    asks_to_spend: bool,
+    currency: &'a str,
+    /// What the person entered.
+    daily_cap: &'a str,
     problem: Option<&'static str>,
 }
 
@@ -59,12 +65,11 @@ pub(super) async fn ask(
 ) -> Result<Response, Failure> {
     let request = dashboard.consent_request(&browser, &id).await?;
     let pending = &request.pending;
-    let ticked = if pending.scopes_named {
-        pending.scopes.clone()
-    } else {
-        Vec::new()
-    };
-    Ok(request.page(&dashboard, &ticked, None))
+    // Permission to spend is always the person's own choice.
+    let is_ticked = |scope: &Permission| pending.scopes_named && !costs(*scope);
+    let scopes = pending.scopes.iter().copied();
+    let ticked: Vec<Permission> = scopes.filter(is_ticked).collect();
+    Ok(request.page(&dashboard, &ticked, "", None))
 }
 
 /// Stores the decision and redirects the person to the client.
@@ -85,10 +90,16 @@ pub(super) async fn decide(
             let Some(chosen) = request.chosen(&form) else {
                 return Err(Failure::Form);
             };
+            let entered = form.get("daily_cap").unwrap_or_default().trim();
+            let again = |problem| request.page(&dashboard, &chosen, entered, Some(problem));
             if chosen.is_empty() {
-                let problem = "Nothing is ticked. Tick what it may do, or deny.";
-                return Ok(request.page(&dashboard, &chosen, Some(problem)));
+                return Ok(again("Nothing is ticked. Tick what it may do, or deny."));
             }
+            let Some(daily_cap) = read_cap(entered) else {
+                return Ok(again(
+                    "The spending limit is not an amount above 0, such as 5.00. Change it, or leave it empty for no limit.",
+                ));
+            };
             let by = Actor::signed_in(&request.signed_in, browser.address);
             let person = request.signed_in.person();
             let consent = Consent {
@@ -96,16 +107,35 @@ pub(super) async fn decide(
                 account: request.account.id,
                 person: person.map(|person| person.id),
                 scopes: &chosen,
+                daily_cap,
             };
             grants.approve(&id, consent).await?
         }
         _ => return Err(Failure::Form),
     };
     match redirect {
-        Some(address) => Ok(Redirect::to(address.as_str()).into_response()),
+        Some(address) => Ok(redirect_once(&address)),
         // Decided in another window in the meantime.
         None => Err(request.over()),
     }
+}
+
+/// The address has the code in it, so it must not stay in a cache or in a `Referer`.
+fn redirect_once(address: &Url) -> Response {
+    let headers = [
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, Redirect::to(address.as_str())).into_response()
+}
+
+/// What the client may spend on one day; `None` if it is no amount above 0. Empty means no cap.
+fn read_cap(entered: &str) -> Option<Option<Money>> {
+    if entered.is_empty() {
+        return Some(None);
+    }
+    let amount = entered.replace(',', ".").parse().ok();
+    amount.filter(|cap| *cap > Money::ZERO).map(Some)
 }
 
 /// The token of the form is valid for this request only.
@@ -190,6 +220,7 @@ impl ConsentRequest<'_> {
         &self,
         dashboard: &Dashboard,
         ticked: &[Permission],
+        daily_cap: &str,
         problem: Option<&'static str>,
     ) -> Response {
         let pending = &self.pending;
@@ -209,6 +240,9 @@ impl ConsentRequest<'_> {
                 .map(|scope| Offer::new(*scope, ticked.contains(scope)))
                 .collect(),
             scopes_named: pending.scopes_named,
+            asks_to_spend: pending.scopes.iter().copied().any(costs),
+            currency: &dashboard.settings.currency,
+            daily_cap,
             problem,
         };
         let status = match problem {
@@ -226,4 +260,29 @@ fn policy(redirect_uri: &str) -> String {
     let scheme = url.as_ref().map(Url::scheme);
     let own = scheme.filter(|scheme| *scheme != "https");
     policy_with_forms_to(["https"].into_iter().chain(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cap_is_an_amount_above_zero() {
+        let amount = |text: &str| Some(Some(text.parse().expect(text)));
+        for (entered, expected) in [
+            ("", Some(None)),
+            ("5", amount("5")),
+            ("5.00", amount("5")),
+            ("0,5", amount("0.5")),
+            ("0.000001", amount("0.000001")),
+            ("0", None),
+            ("-5", None),
+            ("5 EUR", None),
+            ("five", None),
+            ("1.000,00", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(read_cap(entered), expected, "{entered:?}");
+        }
+    }
 }

@@ -71,6 +71,7 @@ struct TokensPage {
     frame: Frame,
     tokens: Vec<TokenRow>,
     clients: Vec<ClientRow>,
+    currency: String,
     admins_consent_only: bool,
     /// Name, words, and whether texts are shown to it.
     text_roles: Vec<(&'static str, &'static str, bool)>,
@@ -90,6 +91,8 @@ struct TokenRow {
     last_used: Option<Moment>,
     expires: Option<Moment>,
     is_expired: bool,
+    /// What the client may spend with it on one day.
+    daily_cap: Option<String>,
 }
 
 impl TokenRow {
@@ -111,6 +114,7 @@ impl TokenRow {
             last_used: token.last_used_at.map(Moment::from),
             expires: access.expires.map(Moment::from),
             is_expired,
+            daily_cap: access.grant_cap.map(|cap| cap.daily.to_string()),
         }
     }
 }
@@ -167,6 +171,7 @@ async fn page(
     let page = TokensPage {
         frame,
         clients: clients.into_iter().map(ClientRow::from).collect(),
+        currency: dashboard.settings.currency.clone(),
         admins_consent_only: admin.account.rules.admins_consent_only,
         text_roles: text_roles(&admin.account.rules.texts_for),
         tokens: tokens

@@ -35,7 +35,14 @@ impl Code {
     pub const NO_ROUTE: Self = Self(20);
     /// The operators' block list stopped the message.
     pub const BLOCKED: Self = Self(21);
+    /// The recipient gets too many messages within an hour.
+    pub const RECIPIENT_LIMIT: Self = Self(23);
+    /// The balance does not cover the message.
+    pub const BALANCE_LIMIT: Self = Self(24);
+    pub const SUSPENDED: Self = Self(25);
     pub const OPTED_OUT: Self = Self(27);
+    /// The daily cap is reached.
+    pub const SPENDING_CAP: Self = Self(28);
     /// The sender cancelled the message.
     pub const CANCELLED: Self = Self(29);
     /// No carrier of the route works at the moment.
@@ -46,6 +53,12 @@ impl Code {
     pub const ABSENT: Self = Self(43);
     /// The home network did not answer a lookup in time.
     pub const HLR_TIMEOUT: Self = Self(50);
+    pub const INVALID_NUMBER: Self = Self(53);
+    /// The coding or the user data header is wrong.
+    pub const BAD_CODING: Self = Self(60);
+    pub const TOO_LONG: Self = Self(61);
+    /// The image of a Viber message cannot be used.
+    pub const BAD_IMAGE: Self = Self(72);
     pub const INTERNAL: Self = Self(90);
     pub const LINK_DOWN: Self = Self(91);
     /// Everything that has no other code.
@@ -62,6 +75,11 @@ impl Code {
 
     pub fn entry(self) -> &'static Entry {
         entry(self.0).expect("only numbers of the catalogue become codes")
+    }
+
+    /// Whether the same request may work later.
+    pub fn is_temporary(self) -> bool {
+        self.entry().lasting == Permanence::Temporary
     }
 
     /// Whether a lookup with this code got no answer.

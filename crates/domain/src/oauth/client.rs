@@ -177,7 +177,7 @@ pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord
     }
     let redirects = redirects
         .iter()
-        .map(|uri| RedirectUri::parse(uri))
+        .map(|uri| RedirectUri::register(uri))
         .collect::<Result<Vec<_>, _>>()?;
     let name = match (metadata.client_name, document) {
         (Some(name), _) => ClientName::parse(&name),

@@ -42,6 +42,9 @@ pub enum RedirectUriError {
     Fragment(String),
     #[error("a redirect address has at most 1024 bytes")]
     TooLong,
+    /// Addresses are compared as they are, so a client that registers a pattern would never be sent anywhere.
+    #[error("{} has a wildcard; register each address", Quoted(.0))]
+    Wildcard(String),
     /// The scheme could start any program, or would send the code unencrypted.
     #[error("{} is neither https, nor http on 127.0.0.1, [::1] or localhost, nor a program's own scheme such as com.example.app:/", Quoted(.0))]
     Scheme(String),
@@ -70,6 +73,14 @@ impl RedirectUri {
         } else {
             Err(RedirectUriError::Scheme(text.to_owned()))
         }
+    }
+
+    /// Parses an address that a client registers.
+    pub fn register(text: &str) -> Result<Self, RedirectUriError> {
+        if text.contains('*') {
+            return Err(RedirectUriError::Wildcard(text.to_owned()));
+        }
+        Self::parse(text)
     }
 
     pub fn as_str(&self) -> &str {

@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::billing::{AccountFunds, LedgerEntry, SpendingRules};
-use crate::ids::AccountId;
+use crate::billing::{AccountFunds, GrantCap, LedgerEntry, NotPaid, SpendingRules};
+use crate::ids::{AccountId, GrantId};
 use crate::money::Money;
+use crate::number::msisdn::Msisdn;
 
 /// An account whose ledger does not match its balance. There must never be one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,34 @@ pub trait BillingStore: Send + Sync + 'static {
 
     /// The balance of an account, its limits, and what it has spent.
     async fn find_funds(&self, account: AccountId) -> Result<Option<AccountFunds>, StoreError>;
+
+    /// The first of these recipients that would get more than `limit` messages of the account within an hour.
+    async fn find_flooded(
+        &self,
+        account: AccountId,
+        recipients: &[Msisdn],
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Option<Msisdn>, StoreError>;
+
+    /// Counts what a client is about to spend on a day, unless that exceeds its cap.
+    async fn spend_of_grant(
+        &self,
+        cap: GrantCap,
+        cost: Money,
+        day: i32,
+    ) -> Result<Result<(), NotPaid>, StoreError>;
+
+    /// Takes back what was counted for a request on that day, because it was refused.
+    async fn unspend_of_grant(
+        &self,
+        grant: GrantId,
+        cost: Money,
+        day: i32,
+    ) -> Result<(), StoreError>;
+
+    /// What a client has spent on a day; counted only for grants with a cap.
+    async fn find_grant_spending(&self, grant: GrantId, day: i32) -> Result<Money, StoreError>;
 
     /// The entries of an account before the entry `before`, the newest first.
     async fn list_ledger(

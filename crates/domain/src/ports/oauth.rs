@@ -7,6 +7,7 @@ use super::{AuditStore, StoreError};
 use crate::access::permission::Permissions;
 use crate::access::token::TokenHash;
 use crate::ids::{AccountId, GrantId, PersonId};
+use crate::money::Money;
 use crate::oauth::{
     AuthorizationRequest, ClientName, ClientRecord, CodeProof, Grant, GrantRefusal, Granted,
     Successor, SuccessorSalt,
@@ -28,6 +29,8 @@ pub struct Approval {
     /// `None` if the person came by the link of the first start.
     pub person: Option<PersonId>,
     pub scopes: Permissions,
+    /// What the client may spend on one UTC day.
+    pub daily_cap: Option<Money>,
     /// The hash of the code.
     pub code: TokenHash,
     pub code_expires: Timestamp,
@@ -125,6 +128,8 @@ pub struct GrantRecord {
     pub client_id: String,
     pub client_name: ClientName,
     pub scopes: Permissions,
+    /// What the client may spend on one UTC day.
+    pub daily_cap: Option<Money>,
     pub created_at: Timestamp,
     pub granted_by: Option<Email>,
     /// When one of its tokens was last used; nodes store it with a delay.

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use domain::access::NotAnAccountName;
-use domain::billing::{LedgerEntry, SpendingRules, day_of};
+use domain::billing::{LedgerEntry, NotPaid, SpendingRules, day_of};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
     AccountRecord, AccountStore, Cursor, Imbalance, NewAccount, NewToken, Page, StoreError,
     TokenRecord,
 };
 use domain::{
-    Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
-    TokenSecret,
+    Access, AccountId, AccountName, AllowList, Clock, Money, Msisdn, Permissions, Timestamp,
+    TokenId, TokenSecret,
 };
 use jiff::SignedDuration;
 
@@ -140,6 +140,38 @@ impl Accounts {
         Ok(funds.and_then(|funds| funds.left_on(today)))
     }
 
+    /// Whether the account, and the client that acts for it, could pay for messages to these recipients now.
+    pub async fn check_payment(
+        &self,
+        access: &Access,
+        recipients: &[Msisdn],
+        cost: Money,
+    ) -> Result<Result<(), NotPaid>, StoreError> {
+        let (id, now) = (access.account, self.clock.now());
+        if let Some(left) = self.left_of_grant(access).await?
+            && cost > left
+        {
+            return Ok(Err(NotPaid::GrantCap { cost, left }));
+        }
+        let mut funds = self.store.find_funds(id).await?.unwrap_or_default();
+        if let Some(limit) = funds.per_recipient_hour
+            && let Some(to) = self.store.find_flooded(id, recipients, limit, now).await?
+        {
+            return Ok(Err(NotPaid::RecipientHour { to, limit }));
+        }
+        Ok(funds.charge(cost, day_of(now)))
+    }
+
+    /// What the client of this token may still spend today; `None` without a cap.
+    pub async fn left_of_grant(&self, access: &Access) -> Result<Option<Money>, StoreError> {
+        let Some(cap) = access.grant_cap else {
+            return Ok(None);
+        };
+        let today = day_of(self.clock.now());
+        let spent = self.store.find_grant_spending(cap.grant, today).await?;
+        Ok(Some(cap.left(spent)))
+    }
+
     /// The access of a person who acts for an account in the dashboard: all permissions, within the account's rules.
     pub fn access_of(account: &AccountRecord, person: &str) -> Access {
         Access {
@@ -153,6 +185,7 @@ impl Accounts {
             permissions: Permissions::all(),
             allow: AllowList::default(),
             expires: None,
+            grant_cap: None,
         }
     }
 

@@ -17,7 +17,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::access::attempts::AttemptLimit;
 use domain::oauth::AuthorizationRequest;
 use domain::ports::{Approval, ClientDocuments, GrantRecord, OAuthStore, StoreError};
-use domain::{AccountId, Clock, GrantId, Permission, Permissions, PersonId, Timestamp, TokenHash};
+use domain::{
+    AccountId, Clock, GrantId, Money, Permission, Permissions, PersonId, Timestamp, TokenHash,
+};
 use jiff::SignedDuration;
 use url::Url;
 
@@ -74,6 +76,8 @@ pub struct Consent<'a> {
     /// `None` if the person came by the link of the first start.
     pub person: Option<PersonId>,
     pub scopes: &'a [Permission],
+    /// What the client may spend on one UTC day.
+    pub daily_cap: Option<Money>,
 }
 
 /// An authorization request as a person sees it.
@@ -234,6 +238,7 @@ impl Grants {
             account,
             person,
             scopes,
+            daily_cap,
         } = consent;
         let Some(request) = self.store.find_request(&hash(id), now).await? else {
             return Ok(None);
@@ -245,7 +250,8 @@ impl Grants {
         let scopes = scopes.iter().copied().collect::<Permissions>();
         let (name, client) = (&request.client_name, &request.client_id);
         let subject = format!("client {client} ({name})");
-        let detail = format!("may {}", scopes.to_names());
+        let cap = daily_cap.map(|cap| format!(", at most {cap} a day"));
+        let detail = format!("may {}{}", scopes.to_names(), cap.unwrap_or_default());
         let recorded = self
             .audit
             .record(by, Some(account), Action::GrantApprove, subject, detail)
@@ -255,6 +261,7 @@ impl Grants {
             account,
             person,
             scopes,
+            daily_cap,
             code: hash(&code),
             code_expires: now + self.settings.code_lifetime,
             now,

@@ -1,6 +1,8 @@
 //! Accepting messages: from a caller's request to a committed row.
 
 mod approvals;
+mod cost;
+mod grant_caps;
 mod health;
 mod intake;
 mod lookup;
@@ -15,12 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::billing::NotPaid;
-use domain::message::text::Shape;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, Channel, Clock, Code, Country, MessageId, Money, Msisdn, Network,
-    Originator, Timestamp, TraceContext,
+    Access, AccountId, Channel, Clock, Code, Country, MessageId, Msisdn, Originator, Timestamp,
+    TraceContext,
 };
 use jiff::SignedDuration;
 
@@ -34,6 +35,8 @@ use crate::sending::routing::Routing;
 use crate::{Guards, Settings};
 
 pub use approvals::Approvals;
+pub use cost::{Cost, Preview};
+pub use grant_caps::GrantCaps;
 pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
@@ -123,6 +126,12 @@ impl IdempotentRequest {
     }
 }
 
+/// What callers may use and spend.
+pub struct CallerLimits {
+    pub approvals: Approvals,
+    pub grant_caps: GrantCaps,
+}
+
 /// Accepts messages.
 pub struct Submit {
     store: Arc<dyn WorkStore>,
@@ -133,6 +142,7 @@ pub struct Submit {
     catalogues: Arc<Catalogues>,
     routing: Arc<Routing>,
     approvals: Approvals,
+    grant_caps: GrantCaps,
     pruning: tokio::task::AbortHandle,
 }
 
@@ -144,7 +154,7 @@ impl Submit {
         clock: Arc<dyn Clock>,
         guards: Guards,
         routing: Arc<Routing>,
-        approvals: Approvals,
+        callers: CallerLimits,
         dispatch: Option<Arc<Dispatch>>,
         settings: &Settings,
     ) -> Self {
@@ -166,7 +176,8 @@ impl Submit {
             images: guards.images,
             catalogues: routing.catalogues().clone(),
             routing,
-            approvals,
+            approvals: callers.approvals,
+            grant_caps: callers.grant_caps,
             store,
             clock,
             pruning: pruning.abort_handle(),
@@ -204,8 +215,8 @@ impl Submit {
         checked.trace = trace;
         let routed = self.route(checked)?;
         routed.check_countries(access)?;
-        self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
-            .await
+        let fields = [Field::Recipients, Field::DlrUrl];
+        self.accept(access, routed, fields, repeatable).await
     }
 
     /// Checks a request for Viber messages and stores them. Once this returns `Ok`, they survive a power cut.
@@ -225,10 +236,12 @@ impl Submit {
         let interactive = routed.checked.interactive.as_ref();
         if let Some(image) = interactive.and_then(|interactive| interactive.image.as_ref()) {
             let checked = self.images.check(access.account, image).await;
-            checked.map_err(|unusable| Invalid::new(Field::ImageUrl, unusable))?;
+            checked.map_err(|unusable| {
+                Invalid::new(Field::ImageUrl, unusable).with_code(Code::BAD_IMAGE)
+            })?;
         }
-        self.accept(routed, [Field::Recipients, Field::DlrUrl], repeatable)
-            .await
+        let fields = [Field::Recipients, Field::DlrUrl];
+        self.accept(access, routed, fields, repeatable).await
     }
 
     /// Checks a request for a lookup and stores it. Once this returns `Ok`, it survives a power cut.
@@ -243,8 +256,8 @@ impl Submit {
         let mut checked = order.check(access.account, self.clock.now())?;
         checked.trace = trace;
         let routed = self.route(checked).map_err(lookup::as_subscriber)?;
-        self.accept(routed, [Field::Subscriber, Field::CallbackUrl], repeatable)
-            .await
+        let fields = [Field::Subscriber, Field::CallbackUrl];
+        self.accept(access, routed, fields, repeatable).await
     }
 
     fn route(&self, checked: Checked) -> Result<RoutedRequest, Invalid> {
@@ -256,18 +269,29 @@ impl Submit {
     /// Stores a request after its callback URL has been checked.
     async fn accept(
         &self,
+        access: &Access,
         routed: RoutedRequest,
         [recipient_field, url_field]: [Field; 2],
         repeatable: Option<IdempotentRequest>,
     ) -> Result<AcceptedMessages, SubmitError> {
-        let checked = &routed.checked;
-        if let Some(url) = &checked.dlr_url {
-            let checked = self.guard.check(checked.account, url).await;
-            checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
-        }
+        self.check_callback(&routed.checked, url_field).await?;
         routed.check_routes(recipient_field)?;
-        let claim = repeatable.map(|request| claim(request, checked.accepted_at));
-        self.intake.store(routed, claim).await
+        let claim = repeatable.map(|request| claim(request, routed.checked.accepted_at));
+        let reserved = self.grant_caps.reserve(access, &routed).await?;
+        let stored = self.intake.store(routed, claim).await;
+        if let (Err(error), Some(reserved)) = (&stored, reserved) {
+            self.grant_caps.release(reserved, error).await;
+        }
+        stored
+    }
+
+    /// Checks that the service may call the callback URL.
+    async fn check_callback(&self, checked: &Checked, field: Field) -> Result<(), Invalid> {
+        let Some(url) = &checked.dlr_url else {
+            return Ok(());
+        };
+        let allowed = self.guard.check(checked.account, url).await;
+        allowed.map_err(|forbidden| Invalid::new(field, forbidden))
     }
 
     /// Sends a message that the service writes: with high priority and a short validity. Once this returns `Ok`, it
@@ -330,26 +354,6 @@ impl Submit {
         check_country(access, *to, location.country)
     }
 
-    /// What a request would cost, for each recipient. Nothing is stored.
-    pub async fn cost(
-        &self,
-        access: &Access,
-        order: SmsInput<'_>,
-    ) -> Result<Vec<Cost>, SubmitError> {
-        let from = self.approvals.originator(access, &order.from).await?;
-        let checked = order.check(access.account, from, self.clock.now())?;
-        let routed = self.route(checked)?;
-        let cost = |destination: &Destination| Cost {
-            to: destination.to,
-            shape: routed.checked.shape,
-            country: destination.location.country,
-            network: destination.location.network,
-            per_part: destination.per_part,
-            total: destination.price,
-        };
-        Ok(routed.destinations.iter().map(cost).collect())
-    }
-
     /// Whether messages can be stored, judging by the last writes.
     pub fn is_accepting(&self) -> bool {
         self.intake.is_accepting()
@@ -366,19 +370,6 @@ impl Submit {
         self.pruning.abort();
         self.intake.stop().await;
     }
-}
-
-/// What a message to one recipient costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cost {
-    pub to: Msisdn,
-    /// How the text is encoded and split.
-    pub shape: Shape,
-    pub country: Option<Country>,
-    /// As far as the number's prefix tells, or what it was ported to if the account or the route goes by that.
-    pub network: Option<Network>,
-    pub per_part: Money,
-    pub total: Money,
 }
 
 pub(crate) fn check_active(access: &Access) -> Result<(), SubmitError> {

@@ -15,7 +15,8 @@ impl Problem {
             StartError::Invalid(error) => error.into(),
             StartError::TooSoon(id) => Self::conflict(format!(
                 "The code of verification {id} was sent to this number less than 30 seconds ago; a new one can be asked for 30 seconds after the last."
-            )),
+            ))
+            .with_retry(30),
             StartError::CodeCapReached { retry_after_s } => Self::too_many(
                 format!(
                     "Too many codes were sent. A number gets at most {NUMBER_HOUR} in an hour and {NUMBER_DAY} in a day, and an account has a daily limit of its own; another one can be asked for in {}.",
@@ -32,10 +33,12 @@ impl Problem {
             ),
             StartError::Refused(Code::OPTED_OUT) => Self::forbidden(
                 "The recipient opted out of this account's messages, so no code was sent; the opt-out list is at GET /optOuts.",
-            ),
-            StartError::Refused(_) => Self::forbidden(
+            )
+            .with_code(Code::OPTED_OUT),
+            StartError::Refused(code) => Self::forbidden(
                 "The operator of this service blocks this recipient, sender or text, so no code was sent.",
-            ),
+            )
+            .with_code(code),
             StartError::Send(error) => Self::from_submit(error, currency),
             StartError::Store(error) => error.into(),
         }

@@ -40,7 +40,7 @@ macro_rules! token {
         concat!(
             "SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions,
                 token.allow_ips, token.expires_us, token.created_us, account.countries, account.approved_senders_only,
-                token.last_used_us, token.grant_id, account.requests_per_second
+                token.last_used_us, token.grant_id, account.requests_per_second, token.daily_cap_micros
             FROM token JOIN account ON account.id = token.account_id
             WHERE token.revoked_us IS NULL AND ",
             $condition

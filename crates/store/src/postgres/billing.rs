@@ -1,11 +1,15 @@
 //! The port for balances, the ledger and spending rules.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
-use domain::billing::{AccountFunds, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
-use domain::ids::AccountId;
+use domain::billing::{
+    AccountFunds, GrantCap, LedgerEntry, NotPaid, RECIPIENT_WINDOW_US, SpendingRules,
+};
+use domain::ids::{AccountId, GrantId};
 use domain::ports::{BillingStore, Imbalance, StoreError};
-use domain::{Money, Timestamp};
+use domain::{Money, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::{Error, Row};
 
@@ -14,7 +18,7 @@ use super::retry::Retryable;
 use super::{PostgresStore, column, retry};
 use crate::rows::billing::{AccountFundsColumns, EntryColumns, ImbalanceColumns, RulesColumns};
 use crate::rows::{self, Corrupt, duration_us, micros};
-use crate::sql::billing as sql;
+use crate::sql::{billing as sql, oauth as grants};
 
 mod charging;
 
@@ -289,6 +293,69 @@ impl BillingStore for PostgresStore {
         let read = |row: &Row| AccountFundsColumns::read(row, 0)?.funds();
         self.find("find an account's funds", FIND_FUNDS, values, read)
             .await
+    }
+
+    async fn find_flooded(
+        &self,
+        account: AccountId,
+        recipients: &[Msisdn],
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Option<Msisdn>, StoreError> {
+        let accounts = vec![account.as_i64(); recipients.len()];
+        let numbers: Vec<i64> = recipients.iter().map(Msisdn::as_i64).collect();
+        let since_us = micros(now) - RECIPIENT_WINDOW_US;
+        let values: super::Values<'_> = &[&accounts, &numbers, &since_us];
+        let operation = "count the messages of recipients";
+        let counts = self.list(operation, charging::COUNT_SENT, values, |row: &Row| {
+            let count = u64::try_from(column::<i64>(row, 2)?).map_err(|_| Corrupt("count"))?;
+            Ok((column::<i64>(row, 1)?, count))
+        });
+        let sent: HashMap<i64, u64> = counts.await?.into_iter().collect();
+        Ok(charging::find_flooded(recipients, limit, |number| {
+            sent.get(&number).copied().unwrap_or_default()
+        }))
+    }
+
+    async fn spend_of_grant(
+        &self,
+        cap: GrantCap,
+        cost: Money,
+        day: i32,
+    ) -> Result<Result<(), NotPaid>, StoreError> {
+        let (grant, daily) = (cap.grant.as_i64(), cap.daily.micros());
+        let values: super::Values<'_> = &[&grant, &day, &cost.micros(), &daily];
+        let operation = "count what a client spends";
+        if self
+            .execute(operation, grants::SPEND.postgres, values)
+            .await?
+            > 0
+        {
+            return Ok(Ok(()));
+        }
+        let left = cap.left(self.find_grant_spending(cap.grant, day).await?);
+        Ok(Err(NotPaid::GrantCap { cost, left }))
+    }
+
+    async fn unspend_of_grant(
+        &self,
+        grant: GrantId,
+        cost: Money,
+        day: i32,
+    ) -> Result<(), StoreError> {
+        let values: super::Values<'_> = &[&grant.as_i64(), &day, &cost.micros()];
+        let operation = "take back what a client spent";
+        let taken = self.execute(operation, grants::UNSPEND.postgres, values);
+        taken.await.map(drop)
+    }
+
+    async fn find_grant_spending(&self, grant: GrantId, day: i32) -> Result<Money, StoreError> {
+        let values: super::Values<'_> = &[&grant.as_i64(), &day];
+        let operation = "find what a client spent";
+        let found = self.find(operation, grants::FIND_SPENDING.postgres, values, |row| {
+            column::<i64>(row, 0).map(Money::from_micros)
+        });
+        Ok(found.await?.unwrap_or(Money::ZERO))
     }
 
     async fn list_ledger(

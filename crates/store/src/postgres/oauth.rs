@@ -9,7 +9,7 @@ use domain::ports::{
     Approval, CodeRedemption, GrantRecord, OAuthStore, Revoked, Rotated, Rotation, StoreError,
     StoredClient,
 };
-use domain::{AccountId, GrantId, PersonId, Timestamp, TokenHash};
+use domain::{AccountId, GrantId, Money, PersonId, Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, Values, retry};
@@ -56,9 +56,9 @@ const APPROVE_REQUEST: &str = "
         RETURNING client_id, client_name, redirect, challenge, resource
     )
     INSERT INTO oauth_grant (account_id, client_id, client_name, redirect, challenge, scopes, resource, code_hash,
-        code_expires_us, created_us, person_id)
+        code_expires_us, created_us, person_id, daily_cap_micros)
     SELECT $2::bigint, client_id, client_name, redirect, challenge, $3, resource, $4::bytea, $5::bigint, $6::bigint,
-        $7::bigint
+        $7::bigint, $8::bigint
     FROM taken
     WHERE $7::bigint IS NULL OR EXISTS (SELECT 1 FROM giver) OR EXISTS (SELECT 1 FROM further) RETURNING id";
 
@@ -134,6 +134,7 @@ impl OAuthStore for PostgresStore {
             &micros(approval.code_expires),
             &micros(approval.now),
             &approval.person.map(PersonId::as_i64),
+            &approval.daily_cap.map(Money::micros),
         ];
         let granted = self.query("approve an authorization request", APPROVE_REQUEST, values);
         Ok(!granted.await?.is_empty())

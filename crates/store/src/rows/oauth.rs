@@ -6,7 +6,7 @@ use domain::oauth::{
     Successor, SuccessorSalt, Used,
 };
 use domain::ports::GrantRecord;
-use domain::{Email, Permissions};
+use domain::{Email, Money, Permissions};
 
 use super::{Corrupt, SqlRow, account_id, timestamp, utf8};
 
@@ -157,6 +157,7 @@ pub(crate) struct ConnectedColumns {
     pub(crate) created_us: i64,
     pub(crate) last_used_us: Option<i64>,
     pub(crate) granted_by: Option<String>,
+    pub(crate) daily_cap_micros: Option<i64>,
 }
 
 impl ConnectedColumns {
@@ -169,6 +170,7 @@ impl ConnectedColumns {
             created_us: row.column(4)?,
             last_used_us: row.column(5)?,
             granted_by: row.column(6)?,
+            daily_cap_micros: row.column(7)?,
         })
     }
 
@@ -181,6 +183,7 @@ impl ConnectedColumns {
             created_at: timestamp(self.created_us)?,
             last_used_at: self.last_used_us.map(timestamp).transpose()?,
             granted_by: self.granted_by.as_deref().map(email).transpose()?,
+            daily_cap: self.daily_cap_micros.map(Money::from_micros),
         })
     }
 }

@@ -5,7 +5,7 @@ use super::{Sql, sql};
 pub(crate) const LIST_CONNECTED: Sql = sql!(
     "SELECT g.id, g.client_id, g.client_name, g.scopes, g.created_us,
         (SELECT max(t.last_used_us) FROM token AS t WHERE t.grant_id = g.id AND t.kind > 0),
-        person.email
+        person.email, g.daily_cap_micros
     FROM oauth_grant AS g LEFT JOIN person ON person.id = g.person_id
     WHERE g.account_id = ?1 AND g.revoked_us IS NULL AND EXISTS (
         SELECT 1 FROM token AS t
@@ -19,6 +19,21 @@ pub(crate) const EXTEND_CLIENT: Sql =
 pub(crate) const FIND_REQUEST: Sql = sql!(
     "SELECT client_id, client_name, redirect, challenge, state, scopes, resource, expires_us
     FROM oauth_request WHERE hash = ?1 AND expires_us > ?2"
+);
+/// Counts ?3 as spent on the day ?2, unless that exceeds the cap ?4. A day that is over counts no more.
+pub(crate) const SPEND: Sql = sql!(
+    "UPDATE oauth_grant SET
+        spent_micros = CAST(?3 AS BIGINT) + CASE WHEN spent_day < CAST(?2 AS INTEGER) THEN 0 ELSE spent_micros END,
+        spent_day = CASE WHEN spent_day < CAST(?2 AS INTEGER) THEN CAST(?2 AS INTEGER) ELSE spent_day END
+    WHERE id = ?1 AND CAST(?3 AS BIGINT)
+        + CASE WHEN spent_day < CAST(?2 AS INTEGER) THEN 0 ELSE spent_micros END <= CAST(?4 AS BIGINT)"
+);
+pub(crate) const UNSPEND: Sql = sql!(
+    "UPDATE oauth_grant SET spent_micros = spent_micros - CAST(?3 AS BIGINT)
+    WHERE id = ?1 AND spent_day = CAST(?2 AS INTEGER) AND spent_micros >= CAST(?3 AS BIGINT)"
+);
+pub(crate) const FIND_SPENDING: Sql = sql!(
+    "SELECT CASE WHEN spent_day < CAST(?2 AS INTEGER) THEN 0 ELSE spent_micros END FROM oauth_grant WHERE id = ?1"
 );
 pub(crate) const USE_CODE: Sql = sql!("UPDATE oauth_grant SET code_used_us = ?2 WHERE id = ?1");
 pub(crate) const END_GRANT: Sql =

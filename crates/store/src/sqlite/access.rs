@@ -29,7 +29,7 @@ const SET_SUSPENDED: &str = "UPDATE account SET suspended = ?2 WHERE name = ?1";
 const TOKEN: &str = "
     SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions, token.allow_ips,
         token.expires_us, token.created_us, account.countries, account.approved_senders_only, token.last_used_us,
-        token.grant_id, account.requests_per_second
+        token.grant_id, account.requests_per_second, token.daily_cap_micros
     FROM token JOIN account ON account.id = token.account_id
     WHERE token.revoked_us IS NULL";
 const CREATE_TOKEN: &str = "

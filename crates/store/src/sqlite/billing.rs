@@ -1,10 +1,12 @@
 //! The port for balances, the ledger and spending rules.
 
 use async_trait::async_trait;
-use domain::billing::{AccountFunds, EntryKind, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
-use domain::ids::AccountId;
+use domain::billing::{
+    AccountFunds, EntryKind, GrantCap, LedgerEntry, NotPaid, RECIPIENT_WINDOW_US, SpendingRules,
+};
+use domain::ids::{AccountId, GrantId};
 use domain::ports::{BillingStore, Imbalance, StoreError};
-use domain::{Money, Timestamp};
+use domain::{Money, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -15,6 +17,7 @@ use crate::rows::{self, duration_us, micros};
 use crate::sql::billing as sql;
 
 mod charging;
+mod grants;
 
 pub(super) use charging::BatchCharges;
 
@@ -123,6 +126,51 @@ impl BillingStore for SqliteStore {
     async fn find_funds(&self, account: AccountId) -> Result<Option<AccountFunds>, StoreError> {
         self.read("find an account's funds", move |db| {
             charging::find_funds(db, account.as_i64())
+        })
+        .await
+    }
+
+    async fn find_flooded(
+        &self,
+        account: AccountId,
+        recipients: &[Msisdn],
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Option<Msisdn>, StoreError> {
+        let recipients = recipients.to_vec();
+        self.read("count the messages of recipients", move |db| {
+            charging::find_flooded(db, account.as_i64(), &recipients, limit, now)
+        })
+        .await
+    }
+
+    async fn spend_of_grant(
+        &self,
+        cap: GrantCap,
+        cost: Money,
+        day: i32,
+    ) -> Result<Result<(), NotPaid>, StoreError> {
+        self.write("count what a client spends", move |db| {
+            grants::spend(db, cap, cost, day)
+        })
+        .await
+    }
+
+    async fn unspend_of_grant(
+        &self,
+        grant: GrantId,
+        cost: Money,
+        day: i32,
+    ) -> Result<(), StoreError> {
+        self.write("take back what a client spent", move |db| {
+            grants::unspend(db, grant, cost, day)
+        })
+        .await
+    }
+
+    async fn find_grant_spending(&self, grant: GrantId, day: i32) -> Result<Money, StoreError> {
+        self.read("find what a client spent", move |db| {
+            grants::find_spending(db, grant, day)
         })
         .await
     }

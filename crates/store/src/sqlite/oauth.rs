@@ -6,7 +6,7 @@ use domain::ports::{
     Approval, CodeRedemption, GrantRecord, OAuthStore, Revoked, Rotated, Rotation, StoreError,
     StoredClient,
 };
-use domain::{AccountId, GrantId, PersonId, Timestamp, TokenHash};
+use domain::{AccountId, GrantId, Money, PersonId, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
@@ -37,8 +37,8 @@ const END_REQUEST: &str = "DELETE FROM oauth_request WHERE hash = ?1";
 
 const CREATE_GRANT: &str = "
     INSERT INTO oauth_grant (account_id, client_id, client_name, redirect, challenge, scopes, resource, code_hash,
-        code_expires_us, created_us, person_id)
-    SELECT ?2, client_id, client_name, redirect, challenge, ?3, resource, ?4, ?5, ?6, ?7
+        code_expires_us, created_us, person_id, daily_cap_micros)
+    SELECT ?2, client_id, client_name, redirect, challenge, ?3, resource, ?4, ?5, ?6, ?7, ?8
     FROM oauth_request WHERE hash = ?1 AND expires_us > ?6
         AND (?7 IS NULL OR EXISTS (SELECT 1 FROM person WHERE id = ?7 AND account_id = ?2)
             OR EXISTS (SELECT 1 FROM membership WHERE person_id = ?7 AND account_id = ?2))";
@@ -235,6 +235,7 @@ fn approve(db: &Connection, id: &TokenHash, approval: &Approval) -> Result<bool>
         micros(approval.code_expires),
         micros(approval.now),
         approval.person.map(PersonId::as_i64),
+        approval.daily_cap.map(Money::micros),
     ];
     let granted = db.prepare_cached(CREATE_GRANT)?.execute(values)? > 0;
     db.prepare_cached(END_REQUEST)?.execute([id.as_bytes()])?;

@@ -105,6 +105,7 @@ async fn a_token_is_stored_as_created(store: Arc<dyn Store>) {
             permissions: token.permissions,
             allow: token.allow,
             expires: token.expires,
+            grant_cap: None,
         };
         assert_eq!(
             store.find_access(&token.hash).await.expect("answers"),

@@ -1,5 +1,6 @@
 //! OAuth clients, authorization requests and grants.
 
+mod caps;
 mod families;
 mod people;
 mod renewals;
@@ -87,6 +88,7 @@ fn approval(account: AccountId, code: &str) -> Approval {
         account,
         person: None,
         scopes: two_scopes(),
+        daily_cap: None,
         code: hash(code),
         code_expires: at(60),
         now: at(0),

@@ -9,6 +9,8 @@ pub(super) async fn undo_encryption(database: &Database) {
         DROP INDEX token_salted; DROP INDEX token_revoked; DROP INDEX oauth_grant_revoked; DROP INDEX oauth_grant_person;
         ALTER TABLE token DROP COLUMN successor_id; ALTER TABLE token DROP COLUMN successor_salt;
         ALTER TABLE oauth_grant DROP COLUMN person_id;
+        ALTER TABLE oauth_grant DROP COLUMN daily_cap_micros; ALTER TABLE token DROP COLUMN daily_cap_micros;
+        ALTER TABLE oauth_grant DROP COLUMN spent_day; ALTER TABLE oauth_grant DROP COLUMN spent_micros;
         ALTER TABLE account DROP COLUMN admins_consent_only; ALTER TABLE account DROP COLUMN texts_for;
         ALTER TABLE message DROP COLUMN carrier; ALTER TABLE message DROP COLUMN sent_us;
         ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;

@@ -2,6 +2,7 @@
 
 mod at_rest;
 mod chain;
+mod clients;
 mod commands;
 mod dashboard;
 mod database;

@@ -28,6 +28,10 @@ const SCHEME: &str = "bearer";
 /// `rmcp` requires both, but answers with one JSON text.
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
+/// The name of an argument that the call has twice.
+#[derive(Clone)]
+pub(super) struct DoubledArgument(pub(super) String);
+
 /// A refusal by REST that must become the status of the answer. A tool call sets it.
 #[derive(Clone, Default)]
 pub(super) struct Verdict(Arc<OnceLock<Refused>>);
@@ -179,6 +183,9 @@ impl Mcp {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(HOST, HeaderValue::from_static("localhost"));
         request.extensions_mut().insert(bearer);
+        if let Some(name) = message.doubled {
+            request.extensions_mut().insert(DoubledArgument(name));
+        }
         request.extensions_mut().insert(verdict.clone());
         let response = self.protocol.handle(request).await;
         match verdict.0.get() {

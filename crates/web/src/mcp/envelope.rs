@@ -1,8 +1,11 @@
 //! Errors for AI clients. The body of an answer and the result of a tool have the same form.
 
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use domain::Code;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
+use requests::ERROR_CODE;
 use serde_json::{Value, json};
 
 use super::Pages;
@@ -20,17 +23,6 @@ pub(super) enum ErrorCode {
 }
 
 impl ErrorCode {
-    pub(super) const ALL: [Self; 8] = [
-        Self::AuthRequired,
-        Self::Forbidden,
-        Self::RateLimited,
-        Self::InvalidInput,
-        Self::NotFound,
-        Self::Conflict,
-        Self::UpstreamUnavailable,
-        Self::Internal,
-    ];
-
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::AuthRequired => "AUTH_REQUIRED",
@@ -60,8 +52,8 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the same request may work later.
-    pub(super) const fn is_retryable(self) -> bool {
+    /// Whether the same request may work later, unless the answer of REST tells.
+    const fn is_retryable(self) -> bool {
         matches!(
             self,
             Self::RateLimited | Self::UpstreamUnavailable | Self::Internal
@@ -71,14 +63,46 @@ impl ErrorCode {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Envelope {
-    pub(super) code: ErrorCode,
-    pub(super) message: String,
+    code: ErrorCode,
+    message: String,
+    /// The code of the service's catalogue, where there is one.
+    service_code: Option<Code>,
+    /// Whether the same request may work later.
+    retryable: bool,
 }
 
 impl Envelope {
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { code, message }
+        Self {
+            code,
+            message: message.into(),
+            service_code: None,
+            retryable: code.is_retryable(),
+        }
+    }
+
+    /// The error in an answer of REST. An error with a time to try again, or with a temporary code, may go away.
+    pub(super) fn from_rest(response: &http::Response<Bytes>) -> Self {
+        let body: Option<Value> = serde_json::from_slice(response.body()).ok();
+        let message = body.as_ref().and_then(|body| body["message"].as_str());
+        let message = message.unwrap_or("The REST API refused the request without saying why.");
+        let envelope = Self::new(ErrorCode::from_status(response.status()), message);
+        let headers = response.headers();
+        let number = headers.get(ERROR_CODE).and_then(|code| code.to_str().ok());
+        let service_code = number
+            .and_then(|number| number.parse().ok())
+            .and_then(Code::new);
+        Self {
+            service_code,
+            retryable: envelope.retryable
+                || headers.contains_key(RETRY_AFTER)
+                || service_code.is_some_and(Code::is_temporary),
+            ..envelope
+        }
+    }
+
+    pub(super) fn is_retryable(&self) -> bool {
+        self.retryable
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -89,8 +113,8 @@ impl Envelope {
         json!({ "error": {
             "code": self.code.name(),
             "message": self.message,
-            "retryable": self.code.is_retryable(),
-            "service_error_code": null,
+            "retryable": self.retryable,
+            "service_error_code": self.service_code.map(Code::number),
         }})
     }
 

@@ -11,6 +11,8 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::doubled::Doubled;
+
 /// The header that names the version of the protocol.
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// Requests of newer versions name it here, too.
@@ -30,6 +32,8 @@ pub(super) const VERSIONS: &[ProtocolVersion] = &[
 pub(super) struct Message {
     pub(super) id: Option<Value>,
     pub(super) method: String,
+    /// An argument of a tool call that appears twice. The tool refuses it.
+    pub(super) doubled: Option<String>,
     /// The message, corrected where necessary.
     pub(super) body: Bytes,
 }
@@ -86,6 +90,8 @@ impl IntoResponse for Malformed {
 pub(super) fn read(headers: &HeaderMap, body: Bytes) -> Result<Message, Malformed> {
     let value: Value = serde_json::from_slice(&body)
         .map_err(|error| Malformed::json(format!("The body is not JSON: {error}.")))?;
+    let doubled = Doubled::find(&body)
+        .map_err(|error| Malformed::json(format!("The body is not JSON: {error}.")))?;
     let mut fields = match value {
         Value::Object(fields) => fields,
         Value::Array(_) => {
@@ -95,6 +101,10 @@ pub(super) fn read(headers: &HeaderMap, body: Bytes) -> Result<Message, Malforme
         _ => return Err(Malformed::request(None, "A message is an object.")),
     };
     let id = read_id(&fields)?;
+    if let Some(key) = doubled.elsewhere {
+        let message = format!("The key {} appears twice in one object.", Quoted(&key));
+        return Err(Malformed::request(id, message));
+    }
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         let message = "The field 'jsonrpc' must be \"2.0\".";
         return Err(Malformed::request(id, message));
@@ -120,7 +130,12 @@ pub(super) fn read(headers: &HeaderMap, body: Bytes) -> Result<Message, Malforme
     } else {
         body
     };
-    Ok(Message { id, method, body })
+    Ok(Message {
+        id,
+        method,
+        doubled: doubled.argument,
+        body,
+    })
 }
 
 /// A message without an ID is a notification.

@@ -22,10 +22,10 @@ use serde_json::Value;
 
 use super::McpSettings;
 use super::api::{ApiUnavailable, Bearer, RestApi};
-use super::endpoint::{Refused, Verdict};
+use super::endpoint::{DoubledArgument, Refused, Verdict};
 use super::envelope::{Envelope, ErrorCode};
 use super::message::VERSIONS;
-use super::tools::{self, Answer, Tool};
+use super::tools::{self, Answer, Tool, known_arguments};
 use super::waiting::Waits;
 
 /// How long a client may cache the list of tools, which changes only with the program.
@@ -34,10 +34,11 @@ const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 /// Instructions for the model of a client.
 const INSTRUCTIONS: &str = "Switchboard sends SMS, registers sender IDs, looks subscribers up (HLR), and knows operators, networks, prefixes and prices. \
 Two tools cost the account money each time they succeed: send_sms (per part and recipient) and lookup_hlr (per query); ask the user before calling them unless they asked for exactly that. \
-To know what a message costs before it is sent, give send_sms preview true. To try sending without cost or recipient, give it testMode \"1\". Prices are in get_sms_rates. \
+To know what a message costs, and whether it would be accepted, give send_sms preview true. To try sending without cost or recipient, give it testMode \"1\". Prices are in get_sms_rates. \
 An ID from send_sms or lookup_hlr is not a delivery or a result yet: call get_message or get_lookup with it and waitSeconds 30. cancel_message calls off a scheduled message. get_account tells the balance and what this token may do, list_senders the registered senders. \
 Numbers are in international form, such as +37120000001; correct_phone_number makes them so. \
-An error names its code, what to change, and whether the same call may work later (retryable).";
+Lists come in pages: when nextCursor is not null, call again with it as cursor. \
+A failed call has isError and an object error: code (AUTH_REQUIRED, FORBIDDEN, RATE_LIMITED, INVALID_INPUT, NOT_FOUND, CONFLICT, UPSTREAM_UNAVAILABLE or INTERNAL), message (what is wrong and what to change), retryable (whether the very same call may work later) and service_error_code (of the service's catalogue, or null).";
 
 /// The tools, as the protocol lists them.
 static LISTED: LazyLock<Vec<rmcp::model::Tool>> =
@@ -84,10 +85,10 @@ impl ToolServer {
         arguments: &tools::Arguments,
         parts: &Parts,
     ) -> CallToolResult {
-        let answered = if tool.waits {
-            self.answer_when_final(tool, arguments, parts).await
-        } else {
-            self.answer(tool, arguments, parts).await
+        let answered = match check_names(tool, arguments, parts) {
+            Err(envelope) => Err(envelope),
+            Ok(()) if tool.waits => self.answer_when_final(tool, arguments, parts).await,
+            Ok(()) => self.answer(tool, arguments, parts).await,
         };
         match answered {
             Ok(result) => CallToolResult::structured(result),
@@ -120,7 +121,7 @@ impl ToolServer {
             match self.answer(tool, arguments, parts).await {
                 Ok(result) => newest = result,
                 // The next read may succeed.
-                Err(envelope) if envelope.code.is_retryable() => {}
+                Err(envelope) if envelope.is_retryable() => {}
                 Err(envelope) => return Err(envelope),
             }
         }
@@ -144,7 +145,7 @@ impl ToolServer {
         if response.status().is_success() {
             return self.read(tool, arguments, &response);
         }
-        let envelope = read_envelope(&response);
+        let envelope = Envelope::from_rest(&response);
         if let (Some(refused), Some(verdict)) = (
             refused(tool, &response, &envelope),
             parts.extensions.get::<Verdict>(),
@@ -176,6 +177,17 @@ impl ToolServer {
     }
 }
 
+/// An argument that is unknown or appears twice is refused, because the caller relies on it.
+fn check_names(tool: &Tool, arguments: &tools::Arguments, parts: &Parts) -> Result<(), Envelope> {
+    if let Some(DoubledArgument(name)) = parts.extensions.get() {
+        let message = format!("The argument {} appears twice; give it once.", Quoted(name));
+        return Err(Envelope::invalid(message));
+    }
+    let listed = LISTED.iter().find(|listed| listed.name == tool.name);
+    let schema = listed.map(|listed| &listed.input_schema);
+    schema.map_or(Ok(()), |schema| known_arguments::check(schema, arguments))
+}
+
 fn is_newer_version(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| !version.has_initialize())
@@ -185,13 +197,6 @@ fn unreachable_api(error: &ApiUnavailable) -> Envelope {
     tracing::warn!(%error, "a tool could not be called");
     let message = "The REST API cannot be reached at the moment. Whether it has acted on this call is not known; try again shortly.";
     Envelope::new(ErrorCode::UpstreamUnavailable, message)
-}
-
-fn read_envelope(response: &Response<Bytes>) -> Envelope {
-    let body: Option<Value> = serde_json::from_slice(response.body()).ok();
-    let message = body.as_ref().and_then(|body| body["message"].as_str());
-    let message = message.unwrap_or("The REST API refused the request without saying why.");
-    Envelope::new(ErrorCode::from_status(response.status()), message)
 }
 
 /// Whether REST refused the token.

@@ -2,9 +2,12 @@
 
 mod account;
 mod inbox;
+pub(super) mod known_arguments;
 mod lookups;
 mod messages;
 mod numbers;
+mod paging;
+mod rates;
 mod senders;
 
 use std::sync::Arc;
@@ -16,7 +19,7 @@ use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value, json};
 
 use super::api::ApiRequest;
-use super::envelope::{Envelope, ErrorCode};
+use super::envelope::Envelope;
 
 pub(super) type Arguments = Map<String, Value>;
 
@@ -80,7 +83,7 @@ impl Hints {
 /// Every tool, in the order in which clients show them: first those of the contract.
 pub(super) static ALL: [&Tool; 16] = [
     &messages::SEND_SMS,
-    &messages::GET_SMS_RATES,
+    &rates::GET_SMS_RATES,
     &senders::REGISTER_SENDER_ID,
     &senders::REGISTER_MSISDN_SENDER,
     &senders::CONFIRM_MSISDN_SENDER,
@@ -116,7 +119,9 @@ impl Tool {
             None => "Needs no scope.".to_owned(),
         };
         let description = format!("{}\n\n{scope}", self.description);
-        rmcp::model::Tool::new(self.name, description, Arc::new(object((self.input)())))
+        let mut input = (self.input)();
+        known_arguments::close(&mut input);
+        rmcp::model::Tool::new(self.name, description, Arc::new(object(input)))
             .with_title(self.title)
             .with_raw_output_schema(Arc::new(result_schema((self.output)())))
             .with_annotations(annotations)
@@ -136,6 +141,8 @@ fn sometimes(schema: &Value) -> Value {
 }
 
 const SOMETIMES: &str = "sometimes";
+/// The field of a failed call.
+const ERROR: &str = "error";
 
 /// A result is all of these fields, or an error.
 fn result_schema(properties: Value) -> Map<String, Value> {
@@ -144,30 +151,21 @@ fn result_schema(properties: Value) -> Map<String, Value> {
         .iter()
         .filter(|(_, schema)| schema.get(SOMETIMES).is_none());
     let always: Vec<&String> = always.map(|(name, _)| name).collect();
-    let either = json!([{ "required": always }, { "required": ["error"] }]);
+    let either = json!([{ "required": always }, { "required": [ERROR] }]);
     for schema in properties.values_mut() {
         if let Some(inner) = schema.get_mut(SOMETIMES) {
             *schema = inner.take();
         }
     }
-    let codes = ErrorCode::ALL.map(ErrorCode::name);
-    let error = json!({
-        "type": "object",
-        "description": "Only when isError is true: why the call failed.",
-        "properties": {
-            "code": { "type": "string", "enum": codes },
-            "message": { "type": "string", "description": "What is wrong and what to change." },
-            "retryable": { "type": "boolean", "description": "Whether the very same call may work later." },
-            "service_error_code": nullable("integer", "A code of the service's catalogue, where there is one."),
-        },
-        "required": ["code", "message", "retryable"],
-    });
+    // Clients check errors against the schema, too. The instructions of the server describe the fields once, because a
+    // schema cannot refer to that of another tool.
+    let failed = json!({ "type": "object" });
     // The error code of a message has the same name.
-    let error = match properties.remove("error") {
-        Some(own) => json!({ "anyOf": [own, error] }),
-        None => error,
+    let error = match properties.remove(ERROR) {
+        Some(own) => json!({ "anyOf": [own, failed] }),
+        None => failed,
     };
-    properties.insert("error".to_owned(), error);
+    properties.insert(ERROR.to_owned(), error);
     object(json!({ "type": "object", "properties": properties, "anyOf": either }))
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use arc_swap::ArcSwapOption;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use domain::{AccountId, Country};
+use domain::{AccountId, Channel, Country};
 use engine::catalogue::CatalogueSnapshot;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -22,8 +22,8 @@ pub(super) enum Subject {
     Operator(OperatorId),
     Networks(Country, usize),
     Prefixes(Country),
-    RatesJson(Option<AccountId>),
-    RatesCsv(Option<AccountId>),
+    RatesJson(Channel, Option<AccountId>),
+    RatesCsv(Channel, Option<AccountId>),
 }
 
 pub(super) struct CachedAnswer {

@@ -26,6 +26,7 @@ const FEW_BYTES: usize = 2048;
 
 /// A number to correct.
 #[derive(ToSchema)]
+#[schema(example = json!({"Number": "29 111 111", "CountryIso": "LV"}))]
 #[expect(
     dead_code,
     reason = "describes the body for the document; the operation reads it leniently"
@@ -101,6 +102,7 @@ impl<'a> CorrectedNumber<'a> {
 #[utoipa::path(
     post,
     path = "/numberCorrection",
+    operation_id = "correctNumbers",
     tag = "Numbers",
     request_body = Vec<NumberToCorrect>,
     responses(
@@ -125,6 +127,31 @@ pub(super) async fn correct(
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     Ok(response)
+}
+
+/// Correct numbers, by GET
+///
+/// The same as `POST /numberCorrection`, for callers that send their array with GET. Many programs and proxies drop the
+/// body of a GET request, so use POST.
+#[utoipa::path(
+    get,
+    path = "/numberCorrection",
+    operation_id = "correctNumbersByGet",
+    tag = "Numbers",
+    request_body = Vec<NumberToCorrect>,
+    responses(
+        (status = 200, description = "One item for each number.", body = Vec<CorrectedNumber>),
+        (status = 400, description = "The body is no array, or has more than 10,000 items.", body = Failure),
+        (status = 401, description = "No valid token.", body = Failure),
+        (status = 403, description = "The token lacks `numbers:read`.", body = Failure),
+    ),
+)]
+pub(super) async fn correct_by_get(
+    rest: State<Arc<Rest>>,
+    caller: Caller<NumbersRead>,
+    body: JsonBody,
+) -> Result<Response, Problem> {
+    correct(rest, caller, body).await
 }
 
 fn correct_all(body: &[u8]) -> Result<Bytes, Problem> {

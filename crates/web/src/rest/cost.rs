@@ -1,10 +1,11 @@
-//! What a message would cost.
+//! What a message would cost, and whether it would be accepted.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use engine::sending::submit::Cost;
+use domain::{Access, Code, Money, Msisdn};
+use engine::sending::submit::{Cost, Preview, SubmitError};
 use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -67,6 +68,7 @@ impl Estimate {
 #[utoipa::path(
     post,
     path = "/sms/cost",
+    operation_id = "estimateSms",
     tag = "SMS",
     request_body = SmsRequest,
     responses(
@@ -90,4 +92,114 @@ pub(super) async fn estimate(
         .map(|cost| Estimate::new(cost, currency))
         .collect();
     Ok(axum::Json(estimates).into_response())
+}
+
+/// What would become of a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Check {
+    /// Whether `POST /sms` would accept it now.
+    accepted: bool,
+    /// Why not; null if it would be accepted.
+    refusal: Option<CheckRefusal>,
+    /// The number of parts, over all recipients.
+    #[schema(example = 1)]
+    parts: u32,
+    /// The price of all parts to all recipients, as a decimal.
+    #[serde(rename = "totalPrice")]
+    #[schema(example = "0.045")]
+    total: String,
+    /// The currency of the prices.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// What each recipient costs, in their order.
+    recipients: Vec<Estimate>,
+}
+
+/// Why a message would be refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct CheckRefusal {
+    /// The status that `POST /sms` would answer with.
+    #[schema(example = 403)]
+    status: u16,
+    /// What is wrong and what to do.
+    message: String,
+    /// The service error code; null where the catalogue has none.
+    #[schema(example = 28)]
+    error: Option<u16>,
+}
+
+impl From<Problem> for CheckRefusal {
+    fn from(problem: Problem) -> Self {
+        Self {
+            status: problem.status().as_u16(),
+            error: problem.code().map(Code::number),
+            message: problem.into_message(),
+        }
+    }
+}
+
+/// Ask whether a message would be accepted
+///
+/// Takes the body of `POST /sms` and checks it in the same way, the account's balance, caps, countries and senders
+/// included. Nothing is sent, stored or charged. A message to a recipient who opted out is accepted too, but costs
+/// nothing and is not sent.
+#[utoipa::path(
+    post,
+    path = "/sms/check",
+    operation_id = "checkSms",
+    tag = "SMS",
+    request_body = SmsRequest,
+    responses(
+        (status = 200, description = "Whether it would be accepted, and what it would cost.", body = Check),
+        (status = 400, description = "A field breaks a rule, or a recipient has no price or no route.", body = Failure),
+        (status = 401, description = "No valid token.", body = Failure),
+        (status = 403, description = "The token has neither `sms:read` nor `sms:send`, or the account is suspended.", body = Failure),
+    ),
+)]
+pub(super) async fn check(
+    State(rest): State<Arc<Rest>>,
+    caller: Caller<SmsReadOrSend>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, Problem> {
+    let order = sms::read_order(Fields::parse(&body)?)?;
+    let currency = &rest.settings.currency;
+    let problem = |error| Problem::from_submit(error, currency);
+    let previewed = rest.engine.submit.preview(&caller.access, order).await;
+    let mut preview = previewed.map_err(problem)?;
+    let total = preview.costs.iter().map(|cost| cost.total);
+    let total = total.fold(Money::ZERO, Money::plus);
+    let refusal = match preview.refusal.take() {
+        None => find_unpaid(&rest, &caller.access, &preview, total).await?,
+        refusal => refusal,
+    };
+    let parts = preview.costs.iter().map(|cost| u32::from(cost.shape.parts));
+    let check = Check {
+        accepted: refusal.is_none(),
+        refusal: refusal.map(|refusal| problem(refusal).into()),
+        parts: parts.sum(),
+        total: total.to_string(),
+        currency: currency.clone(),
+        recipients: preview
+            .costs
+            .into_iter()
+            .map(|cost| Estimate::new(cost, currency))
+            .collect(),
+    };
+    Ok(axum::Json(check).into_response())
+}
+
+/// Why the account could not pay.
+async fn find_unpaid(
+    rest: &Rest,
+    access: &Access,
+    preview: &Preview,
+    total: Money,
+) -> Result<Option<SubmitError>, Problem> {
+    if preview.is_test {
+        return Ok(None);
+    }
+    let recipients: Vec<Msisdn> = preview.costs.iter().map(|cost| cost.to).collect();
+    let accounts = &rest.engine.accounts;
+    let paid = accounts.check_payment(access, &recipients, total);
+    Ok(paid.await?.err().map(SubmitError::NotPaid))
 }

@@ -17,21 +17,22 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::body::JsonBody;
+use super::callbacks::LookupResult;
 use super::caller::{Caller, HlrLookup};
 use super::document::Failure;
 use super::json::{Fields, require};
+use super::shapes::PhoneNumber;
 use super::{Rest, sms};
 
 /// A subscriber to look up.
 #[derive(ToSchema)]
+#[schema(example = json!({"msisdn": "+37129100000", "callBackUrl": "https://example.com/hlr"}))]
 #[expect(
     dead_code,
     reason = "describes the body for the document; the operation reads it leniently"
 )]
 pub(super) struct LookupRequest {
-    /// The subscriber's number in international form.
-    #[schema(example = "+37129100000")]
-    msisdn: String,
+    msisdn: PhoneNumber,
     /// Where the result is sent: an http or https address. It may be missing only with the query `callback=none`.
     #[schema(
         rename = "callBackUrl",
@@ -49,14 +50,17 @@ pub(super) struct LookupRequest {
 #[utoipa::path(
     post,
     path = "/hlr",
+    operation_id = "lookUp",
     tag = "Numbers",
     request_body = LookupRequest,
     params(
-        ("callback" = Option<String>, Query, description = "`none`: the result is only read, so `callBackUrl` may be missing."),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless, as in `POST /sms`."),
+        ("callback" = Option<String>, Query, pattern = "^none$", description = "`none`: the result is only read, so `callBackUrl` may be missing."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$", description = "Makes a repeated request harmless, as in `POST /sms`."),
     ),
     responses(
-        (status = 200, description = "Stored. The ID of the lookup.", body = Vec<u64>),
+        (status = 200, description = "Stored. The ID of the lookup.", body = Vec<u64>, links(
+            ("result" = (operation_id = "readLookup", parameters(("id" = "$response.body#/0")), description = "The result of the lookup.")),
+        )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `hlr:lookup`, or the account cannot pay.", body = Failure),
@@ -120,7 +124,7 @@ pub(super) struct LookupStatus {
     #[schema(example = "done")]
     state: &'static str,
     /// The result, as it is sent to `callBackUrl`; null as long as it is pending.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<LookupResult>)]
     result: Option<Box<RawValue>>,
 }
 
@@ -140,8 +144,9 @@ impl LookupStatus {
 #[utoipa::path(
     get,
     path = "/hlr/{id}",
+    operation_id = "readLookup",
     tag = "Numbers",
-    params(("id" = u64, Path, description = "The ID that the request returned.")),
+    params(("id" = u64, Path, minimum = 1, description = "The ID that the request returned.", example = 7)),
     responses(
         (status = 200, description = "Where the lookup stands.", body = LookupStatus),
         (status = 401, description = "No valid token.", body = Failure),

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::Rest;
 use super::caller::{Caller, SmsReadOrSend};
-use super::document::Failure;
+use super::document::{DateTimeText, Failure};
 use super::messages::{DEFAULT_LIST, invalid, page_response, read_cursor, read_time};
 use super::sms::{read_id, read_path, unknown_message};
 
@@ -70,14 +70,15 @@ pub(super) struct InboundMessage {
 #[utoipa::path(
     get,
     path = "/sms/inbox",
+    operation_id = "listInbox",
     tag = "SMS",
     params(
-        ("from" = Option<String>, Query, description = "Only messages from this sender.", example = "+37120000001"),
-        ("to" = Option<String>, Query, description = "Only messages to this number or short code.", example = "1234"),
-        ("since" = Option<String>, Query, description = "Only messages that were received at this time or later, ISO 8601 with offset.", example = "2026-01-31T09:30:00+02:00"),
-        ("until" = Option<String>, Query, description = "Only messages that were received before this time, ISO 8601 with offset.", example = "2040-01-31T09:30:00+02:00"),
-        ("limit" = Option<u32>, Query, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, description = "The header `X-Next-Cursor` of the page before."),
+        ("from" = Option<String>, Query, min_length = 1, description = "Only messages from this sender.", example = "+37120000001"),
+        ("to" = Option<String>, Query, pattern = "^([+]?[1-9][0-9]{6,14}|[0-9]{3,8})$", description = "Only messages to this number or short code.", example = "1234"),
+        ("since" = inline(Option<DateTimeText>), Query, description = "Only messages that were received at this time or later, ISO 8601 with offset.", example = "2026-01-31T09:30:00+02:00"),
+        ("until" = inline(Option<DateTimeText>), Query, description = "Only messages that were received before this time, ISO 8601 with offset.", example = "2040-01-31T09:30:00+02:00"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
+        ("cursor" = Option<String>, Query, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The header `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The messages.", body = Vec<InboundMessage>, headers(
@@ -104,8 +105,9 @@ pub(super) async fn list(
 #[utoipa::path(
     get,
     path = "/sms/inbox/{id}",
+    operation_id = "readInboxMessage",
     tag = "SMS",
-    params(("id" = String, Path, description = "Its ID, from the list or the callback.")),
+    params(("id" = String, Path, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "Its ID, from the list or the callback.", example = "10001")),
     responses(
         (status = 200, description = "The message.", body = InboundMessage),
         (status = 401, description = "No valid token.", body = Failure),

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::Rest;
 use super::caller::{Caller, SmsRead};
-use super::document::Failure;
+use super::document::{ChannelName, DateTimeText, Failure, StateFilter};
 use super::sms::{ended, in_range, utc};
 
 /// The length of a list if the caller gives no limit.
@@ -84,16 +84,17 @@ impl From<MessageSummary> for ListedMessage {
 #[utoipa::path(
     get,
     path = "/messages",
+    operation_id = "listMessages",
     tag = "Messages",
     params(
-        ("from" = Option<String>, Query, description = "Only messages from this originator, written exactly so; a number with or without its plus sign.", example = "Acme"),
-        ("to" = Option<String>, Query, description = "Only messages to this number, in international form.", example = "+37120000001"),
-        ("state" = Option<String>, Query, description = "Only messages in this state: `scheduled`, `queued`, `sent`, `delivered`, `failed`, `expired` or `cancelled`.", example = "delivered"),
-        ("channel" = Option<String>, Query, description = "Only messages of this channel: `sms`, `viber` or `hlr`.", example = "sms"),
-        ("since" = Option<String>, Query, description = "Only messages that were accepted at this time or later, ISO 8601 with offset.", example = "2026-01-31T09:30:00+02:00"),
-        ("until" = Option<String>, Query, description = "Only messages that were accepted before this time, ISO 8601 with offset.", example = "2040-01-31T09:30:00+02:00"),
-        ("limit" = Option<u32>, Query, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, description = "The header `X-Next-Cursor` of the page before."),
+        ("from" = Option<String>, Query, min_length = 1, description = "Only messages from this originator, written exactly so; a number with or without its plus sign.", example = "Acme"),
+        ("to" = Option<String>, Query, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "Only messages to this number, in international form.", example = "+37120000001"),
+        ("state" = inline(Option<StateFilter>), Query, description = "Only messages in this state.", example = "delivered"),
+        ("channel" = inline(Option<ChannelName>), Query, description = "Only messages of this channel; `hlr` are lookups.", example = "sms"),
+        ("since" = inline(Option<DateTimeText>), Query, description = "Only messages that were accepted at this time or later, ISO 8601 with offset.", example = "2026-01-31T09:30:00+02:00"),
+        ("until" = inline(Option<DateTimeText>), Query, description = "Only messages that were accepted before this time, ISO 8601 with offset.", example = "2040-01-31T09:30:00+02:00"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
+        ("cursor" = Option<String>, Query, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The header `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The messages.", body = Vec<ListedMessage>, headers(

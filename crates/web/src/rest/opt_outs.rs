@@ -62,10 +62,11 @@ impl From<OptOut> for OptOutEntry {
 #[utoipa::path(
     get,
     path = "/optOuts",
+    operation_id = "listOptOuts",
     tag = "Opt-outs",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, description = "The value of `X-Next-Cursor` of the page before."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
+        ("cursor" = Option<String>, Query, pattern = "^[1-9][0-9]{6,14}(-(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2[136de]|5f){1,11})?$", description = "The value of `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The entries.", body = Vec<OptOutEntry>, headers(
@@ -106,6 +107,7 @@ pub(super) async fn list(
 #[utoipa::path(
     post,
     path = "/optOuts",
+    operation_id = "addOptOut",
     tag = "Opt-outs",
     request_body = OptOutRequest,
     responses(
@@ -167,9 +169,10 @@ pub(super) struct RemovedOptOut {
 #[utoipa::path(
     delete,
     path = "/optOuts/{number}",
+    operation_id = "removeOptOut",
     tag = "Opt-outs",
     params(
-        ("number" = String, Path, description = "The recipient's number."),
+        ("number" = String, Path, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "The recipient's number.", example = "+37120000001"),
         ("sender" = Option<String>, Query, description = "The sender of the entry."),
     ),
     responses(

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::Rest;
 use super::answer_cache::{CachedAnswer, Subject};
 use super::caller::{Caller, SmsRates};
-use super::document::Failure;
+use super::document::{ChannelName, Failure};
 
 /// Marks the demonstration prices of the program, which are in force until an import.
 const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-prices");
@@ -62,19 +62,21 @@ pub(super) enum RateFormat {
 
 /// Read the price list
 ///
-/// The prices that this account pays for one part, by country and network.
+/// The prices that this account pays, by country and network: for one part of an SMS, for a Viber message or for a lookup.
 #[utoipa::path(
     get,
     path = "/rates",
+    operation_id = "listRates",
     tag = "Numbers",
     params(
         ("format" = inline(Option<RateFormat>), Query, description = "`json` when absent."),
+        ("channel" = inline(Option<ChannelName>), Query, description = "`sms` when absent; `hlr` are lookups."),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an answer that you have; if it is still current, 304."),
     ),
     responses(
         (status = 200, description = "The list.", content((Vec<PriceListRow> = "application/json"), (String = "text/csv"))),
         (status = 304, description = "What you have is current."),
-        (status = 400, description = "The format is neither `json` nor `csv`.", body = Failure),
+        (status = 400, description = "The format is neither `json` nor `csv`, or there is no such channel.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `sms:rates`.", body = Failure),
     ),
@@ -85,33 +87,46 @@ pub(super) async fn rates(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let format = read_format(query.as_deref().unwrap_or(""))?;
+    let query = query.as_deref().unwrap_or("");
+    let (format, channel) = (read_format(query)?, read_channel(query)?);
     let account = caller.access.account;
     let live = rest.engine.catalogues.live();
     // Accounts without prices of their own share one answer.
-    let own = live
-        .prices(Channel::Sms)
-        .of_account
-        .contains_key(&account)
-        .then_some(account);
+    let prices = live.prices(channel);
+    let own = prices.of_account.contains_key(&account).then_some(account);
     let answer = match format {
-        RateFormat::Json => rest.answers.get(&live, Subject::RatesJson(own), || {
-            CachedAnswer::json(live.prices(Channel::Sms).list_of(account).to_json())
-        }),
-        RateFormat::Csv => rest.answers.get(&live, Subject::RatesCsv(own), || {
+        RateFormat::Json => {
+            let subject = Subject::RatesJson(channel, own);
+            let make = || CachedAnswer::json(prices.list_of(account).to_json());
+            rest.answers.get(&live, subject, make)
+        }
+        RateFormat::Csv => {
+            let subject = Subject::RatesCsv(channel, own);
             let content_type = HeaderValue::from_static("text/csv; charset=utf-8");
-            CachedAnswer::new(
-                live.prices(Channel::Sms).list_of(account).to_csv(),
-                content_type,
-            )
-        }),
+            let make = || CachedAnswer::new(prices.list_of(account).to_csv(), content_type);
+            rest.answers.get(&live, subject, make)
+        }
     };
     let mut response = answer.respond(&headers);
-    if live.prices(Channel::Sms).is_demonstration {
+    if prices.is_demonstration {
         let yes = HeaderValue::from_static("true");
         response.headers_mut().insert(DEMONSTRATION, yes);
     }
     Ok(response)
+}
+
+fn read_channel(query: &str) -> Result<Channel, Problem> {
+    let mut given =
+        url::form_urlencoded::parse(query.as_bytes()).filter(|(key, _)| key == "channel");
+    let Some((_, value)) = given.next() else {
+        return Ok(Channel::Sms);
+    };
+    value.parse().map_err(|_| {
+        let shown = Quoted(&value);
+        Problem::bad_request(format!(
+            "Invalid value for the query parameter 'channel': {shown}; give sms, viber or hlr."
+        ))
+    })
 }
 
 fn read_format(query: &str) -> Result<RateFormat, Problem> {

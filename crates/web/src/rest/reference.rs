@@ -57,9 +57,10 @@ impl<'a> From<&'a Operator> for OperatorAnswer<'a> {
 #[utoipa::path(
     get,
     path = "/operators/{operatorId}",
+    operation_id = "readOperator",
     tag = "Numbers",
     params(
-        ("operatorId" = u32, Path, description = "The operator's ID, as the other operations name it."),
+        ("operatorId" = u32, Path, minimum = 1, description = "The operator's ID, as the other operations name it.", example = 1635),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an answer that you have; if it is still current, 304."),
     ),
     responses(
@@ -127,10 +128,11 @@ impl<'a> From<&'a NetworkEntry> for NetworkAnswer<'a> {
 #[utoipa::path(
     get,
     path = "/mccmnc/{country}",
+    operation_id = "listNetworks",
     tag = "Numbers",
     params(
-        ("country" = String, Path, description = "ISO 3166-1 alpha-2, or XK, in any case.", example = "LV"),
-        ("Page" = Option<u32>, Query, description = "Which page, from 1; `page` will do."),
+        ("country" = String, Path, pattern = "^[A-Za-z]{2}$", description = "ISO 3166-1 alpha-2, or XK, in any case.", example = "LV"),
+        ("Page" = Option<u32>, Query, minimum = 1, description = "Which page, from 1; `page` will do."),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an answer that you have; if it is still current, 304."),
     ),
     responses(
@@ -200,9 +202,10 @@ impl<'a> From<&'a Prefix> for PrefixAnswer<'a> {
 #[utoipa::path(
     get,
     path = "/prefixes/{country}",
+    operation_id = "listPrefixes",
     tag = "Numbers",
     params(
-        ("country" = String, Path, description = "ISO 3166-1 alpha-2, or XK, in any case.", example = "LV"),
+        ("country" = String, Path, pattern = "^[A-Za-z]{2}$", description = "ISO 3166-1 alpha-2, or XK, in any case.", example = "LV"),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an answer that you have; if it is still current, 304."),
     ),
     responses(

@@ -20,8 +20,9 @@ use utoipa::ToSchema;
 use super::Rest;
 use super::body::JsonBody;
 use super::caller::{Caller, SenderWrite};
-use super::document::{ConfirmRequest, Failure, SenderRequest};
+use super::document::{ConfirmRequest, Failure};
 use super::json::{Fields, Value, require};
+use super::shapes::SenderRequest;
 use super::sms::in_range;
 
 /// The most senders that a list gives at once.
@@ -34,6 +35,7 @@ const MAX_LIST: u32 = 1000;
 #[utoipa::path(
     post,
     path = "/senderId",
+    operation_id = "registerSender",
     tag = "Senders",
     request_body = SenderRequest,
     responses(
@@ -90,8 +92,9 @@ pub(super) struct ConfirmedSender {
 #[utoipa::path(
     post,
     path = "/senderId/confirm/{senderId}",
+    operation_id = "confirmSender",
     tag = "Senders",
-    params(("senderId" = u64, Path, description = "The ID that the registration returned.")),
+    params(("senderId" = u64, Path, minimum = 1, description = "The ID that the registration returned.", example = 123)),
     request_body = ConfirmRequest,
     responses(
         (status = 200, description = "The number may be used.", body = ConfirmedSender),
@@ -183,10 +186,11 @@ impl From<SenderRecord> for Sender {
 #[utoipa::path(
     get,
     path = "/senderId",
+    operation_id = "listSenders",
     tag = "Senders",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many: 1 to 1000, by default 1000."),
-        ("offset" = Option<u64>, Query, description = "Skip so many, by default 0."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 1000."),
+        ("offset" = Option<u64>, Query, minimum = 0, maximum = 9_007_199_254_740_991_i64, description = "Skip so many, by default 0."),
     ),
     responses(
         (status = 200, description = "The senders.", body = Vec<Sender>),
@@ -232,8 +236,9 @@ fn read_page(query: &str) -> Result<ListRange, Problem> {
 #[utoipa::path(
     get,
     path = "/senderId/{senderId}",
+    operation_id = "readSender",
     tag = "Senders",
-    params(("senderId" = u64, Path, description = "The ID that the registration returned.")),
+    params(("senderId" = u64, Path, minimum = 1, description = "The ID that the registration returned.", example = 123)),
     responses(
         (status = 200, description = "The sender.", body = Sender),
         (status = 401, description = "No valid token.", body = Failure),

@@ -36,14 +36,18 @@ const NOT_DELIVERED: u8 = 2;
 #[utoipa::path(
     post,
     path = "/sms",
+    operation_id = "sendSms",
     tag = "SMS",
     request_body = SmsRequest,
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless: for 24 hours the same key with the same body gets the first answer again; with another body, 409. 1 to 255 visible ASCII characters."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$", description = "Makes a repeated request harmless: for 24 hours the same key with the same body gets the first answer again; with another body, 409. 1 to 255 visible ASCII characters."),
     ),
     responses(
         (status = 200, description = "Stored. One message ID for each recipient.", body = Vec<String>, headers(
             ("X-Service-Amount-Sent" = u32, description = "The number of SMS parts, over all recipients."),
+        ), links(
+            ("status" = (operation_id = "readMessageStatus", parameters(("id" = "$response.body#/0")), description = "What became of the first message.")),
+            ("cancel" = (operation_id = "cancelMessage", parameters(("id" = "$response.body#/0")), description = "Cancels the first message, if it is scheduled.")),
         )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
@@ -190,11 +194,12 @@ impl From<ScheduledRecord> for ScheduledMessage {
 #[utoipa::path(
     get,
     path = "/sms",
+    operation_id = "listScheduledSms",
     tag = "SMS",
     params(
         ("scheduled" = String, Query, description = "Must be present; its value does not matter.", allow_reserved, example = ""),
-        ("limit" = Option<u32>, Query, description = "At most so many: 1 to 1000, by default 1000."),
-        ("offset" = Option<u64>, Query, description = "Skip so many, by default 0."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 1000."),
+        ("offset" = Option<u64>, Query, minimum = 0, maximum = 9_007_199_254_740_991_i64, description = "Skip so many, by default 0."),
     ),
     responses(
         (status = 200, description = "The messages.", body = Vec<ScheduledMessage>),
@@ -314,8 +319,9 @@ pub(super) fn ended(state: MessageState) -> Option<(u8, u16, Timestamp)> {
 #[utoipa::path(
     get,
     path = "/sms/status/{id}",
+    operation_id = "readMessageStatus",
     tag = "SMS",
-    params(("id" = String, Path, description = "The ID that the submission returned.")),
+    params(("id" = String, Path, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The ID that the submission returned.", example = "10001")),
     responses(
         (status = 200, description = "Where the message stands.", body = MessageStatus),
         (status = 401, description = "No valid token.", body = Failure),
@@ -356,8 +362,9 @@ pub(super) struct Cancelled {
 #[utoipa::path(
     delete,
     path = "/sms/{id}",
+    operation_id = "cancelMessage",
     tag = "SMS",
-    params(("id" = String, Path, description = "The ID that the submission returned.")),
+    params(("id" = String, Path, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The ID that the submission returned.", example = "10001")),
     responses(
         (status = 200, description = "It is cancelled.", body = Cancelled),
         (status = 401, description = "No valid token.", body = Failure),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use domain::Money;
 use domain::billing::SpendingRules;
+use domain::{Access, Money};
 use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -56,6 +56,12 @@ pub(super) struct AccountLimits {
     #[serde(rename = "leftToday")]
     #[schema(example = "19.955")]
     left_today: Option<String>,
+    /// The most that this client may spend on one UTC day, as a decimal; null if its consent has no cap.
+    #[serde(rename = "clientDailyCap")]
+    client_daily_cap: Option<String>,
+    /// What is left of the client's cap until midnight UTC, as a decimal; null without a cap.
+    #[serde(rename = "clientLeftToday")]
+    client_left_today: Option<String>,
     /// The most messages that one recipient may get within an hour; null without a limit.
     #[serde(rename = "perRecipientHour")]
     per_recipient_hour: Option<u32>,
@@ -71,11 +77,15 @@ pub(super) struct AccountLimits {
 }
 
 impl AccountLimits {
-    fn new(rules: &SpendingRules, left_today: Option<Money>) -> Self {
+    /// `left` is what the caps leave for today: that of the account, and that of the client.
+    fn new(rules: &SpendingRules, access: &Access, left: [Option<Money>; 2]) -> Self {
+        let [left_today, client_left] = left.map(|left| left.map(|left| left.to_string()));
         Self {
             credit_limit: rules.credit_limit.to_string(),
             daily_cap: rules.daily_cap.map(|cap| cap.to_string()),
-            left_today: left_today.map(|left| left.to_string()),
+            left_today,
+            client_daily_cap: access.grant_cap.map(|cap| cap.daily.to_string()),
+            client_left_today: client_left,
             per_recipient_hour: rules.per_recipient_hour,
             countries: rules
                 .countries
@@ -95,6 +105,7 @@ impl AccountLimits {
 #[utoipa::path(
     get,
     path = "/token",
+    operation_id = "readToken",
     tag = "Token",
     params(
         ("limits" = Option<String>, Query, description = "If present, the answer has `limits`; its value does not matter."),
@@ -120,8 +131,11 @@ pub(super) async fn describe(
         .ok_or_else(Problem::internal)?;
     let mut parameters = url::form_urlencoded::parse(query.as_deref().unwrap_or("").as_bytes());
     let limits = if parameters.any(|(name, _)| name == "limits") {
-        let left = rest.engine.accounts.left_today(account.id).await?;
-        Some(AccountLimits::new(&account.rules, left))
+        let accounts = &rest.engine.accounts;
+        let left = accounts.left_today(account.id).await?;
+        let left_of_client = accounts.left_of_grant(access).await?;
+        let left = [left, left_of_client];
+        Some(AccountLimits::new(&account.rules, access, left))
     } else {
         None
     };

@@ -30,7 +30,7 @@ pub(super) struct SentCode {
     #[schema(example = "+37120000001")]
     to: String,
     /// Until when the code is valid, RFC 3339.
-    #[schema(example = "2030-01-31T09:30:00Z")]
+    #[schema(format = DateTime, example = "2030-01-31T09:30:00Z")]
     expires: String,
 }
 
@@ -41,10 +41,14 @@ pub(super) struct SentCode {
 #[utoipa::path(
     post,
     path = "/verify",
+    operation_id = "sendCode",
     tag = "Verify",
     request_body = VerifyRequest,
     responses(
-        (status = 200, description = "The code is on its way.", body = SentCode),
+        (status = 200, description = "The code is on its way.", body = SentCode, links(
+            ("check" = (operation_id = "checkCode", parameters(("id" = "$response.body#/id")), description = "Checks what the person entered.")),
+            ("status" = (operation_id = "readVerification", parameters(("id" = "$response.body#/id")), description = "Where the verification stands.")),
+        )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token does not have `verify:send`, the recipient opted out or is blocked, or the account is suspended, cannot pay, or may not send there or under this sender.", body = Failure),
@@ -98,8 +102,9 @@ pub(super) struct CheckedCode {
 #[utoipa::path(
     post,
     path = "/verify/{id}/check",
+    operation_id = "checkCode",
     tag = "Verify",
-    params(("id" = u64, Path, description = "The ID that sending returned.")),
+    params(("id" = u64, Path, minimum = 1, description = "The ID that sending returned.", example = 123)),
     request_body = CheckRequest,
     responses(
         (status = 200, description = "It is the code that was sent.", body = CheckedCode),
@@ -149,7 +154,7 @@ pub(super) struct VerificationStatus {
     #[schema(example = "pending")]
     status: &'static str,
     /// Until when the code is valid, RFC 3339.
-    #[schema(example = "2030-01-31T09:30:00Z")]
+    #[schema(format = DateTime, example = "2030-01-31T09:30:00Z")]
     expires: String,
 }
 
@@ -157,8 +162,9 @@ pub(super) struct VerificationStatus {
 #[utoipa::path(
     get,
     path = "/verify/{id}",
+    operation_id = "readVerification",
     tag = "Verify",
-    params(("id" = u64, Path, description = "The ID that sending returned.")),
+    params(("id" = u64, Path, minimum = 1, description = "The ID that sending returned.", example = 123)),
     responses(
         (status = 200, description = "The verification.", body = VerificationStatus),
         (status = 401, description = "No valid token.", body = Failure),

@@ -11,8 +11,9 @@ use utoipa::ToSchema;
 
 use super::body::JsonBody;
 use super::caller::{Caller, ViberSend};
-use super::document::{Failure, PriorityName, Recipients};
+use super::document::{Failure, PriorityName};
 use super::json::{Fields, Value, require};
+use super::shapes::{Recipients, SenderText, TestModeValue};
 use super::{Rest, sms};
 
 /// A Viber message to send. JSON null means absent; unknown fields are ignored.
@@ -25,21 +26,23 @@ use super::{Rest, sms};
 pub(super) struct ViberRequest {
     to: Recipients,
     /// An approved sender of this account.
-    #[schema(example = "Acme")]
-    from: String,
+    from: SenderText,
     /// The text: at most 1,000 characters.
-    #[schema(max_length = 1000)]
+    #[schema(
+        min_length = 1,
+        max_length = 1000,
+        example = "Your order is on its way"
+    )]
     message: String,
     /// Where the delivery report is sent: an http or https address.
     #[schema(rename = "dlrUrl", format = "uri")]
     dlr_url: Option<String>,
     priority: Option<PriorityName>,
     /// When to send, ISO 8601 with offset: up to a year ahead.
-    #[schema(example = "2030-01-31T09:30:00+02:00")]
+    #[schema(format = DateTime)]
     scheduled: Option<String>,
-    /// `1` emulates a delivery, `2` a failure; nothing leaves the service and nothing is charged.
-    #[schema(rename = "testMode", pattern = "^[12]$")]
-    test_mode: Option<String>,
+    #[schema(rename = "testMode")]
+    test_mode: Option<TestModeValue>,
     /// ISO 3166-1 alpha-2 country that local recipients are completed for.
     #[schema(rename = "correctBy", example = "LV", pattern = "^[A-Za-z]{2}$")]
     correct_by: Option<String>,
@@ -62,7 +65,7 @@ pub(super) struct ActionRequest {
     #[schema(format = "uri")]
     url: String,
     /// What it says: 1 to 30 characters.
-    #[schema(max_length = 30)]
+    #[schema(min_length = 1, max_length = 30)]
     title: String,
 }
 
@@ -84,14 +87,17 @@ pub(super) struct ImageRequest {
 #[utoipa::path(
     post,
     path = "/viber",
+    operation_id = "sendViber",
     tag = "Viber",
     request_body = ViberRequest,
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless, as in `POST /sms`."),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$", description = "Makes a repeated request harmless, as in `POST /sms`."),
     ),
     responses(
         (status = 200, description = "Stored. One message ID for each recipient.", body = Vec<String>, headers(
             ("X-Service-Amount-Sent" = u32, description = "The number of messages: one for each recipient."),
+        ), links(
+            ("status" = (operation_id = "readMessageStatus", parameters(("id" = "$response.body#/0")), description = "What became of the first message.")),
         )),
         (status = 400, description = "A field breaks a rule, or the image cannot be used; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),

@@ -28,6 +28,8 @@ pub(super) struct ClientRow {
     pub(super) since: Moment,
     pub(super) last_used: Option<Moment>,
     pub(super) granted_by: Option<String>,
+    /// What it may spend on one day.
+    pub(super) daily_cap: Option<String>,
 }
 
 impl From<GrantRecord> for ClientRow {
@@ -45,6 +47,7 @@ impl From<GrantRecord> for ClientRow {
             since: grant.created_at.into(),
             last_used: grant.last_used_at.map(Moment::from),
             granted_by: grant.granted_by.map(|email| email.to_string()),
+            daily_cap: grant.daily_cap.map(|cap| cap.to_string()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Why a text cannot be sent as requested.
 
 use super::{Coding, MAX_PARTS, MESSAGE_OCTETS};
+use crate::message::code::Code;
 
 /// A text that cannot be sent. Each error text continues `Invalid value for field 'message':`, and names the rule and
 /// what broke it. It never contains the message text, because error texts are logged.
@@ -59,6 +60,19 @@ pub enum TextError {
         limit: usize,
         udh_octets: usize,
     },
+}
+
+impl TextError {
+    /// The service error code; an empty text has none.
+    pub const fn code(&self) -> Option<Code> {
+        match self {
+            Self::Empty => None,
+            Self::NotInCoding { .. } => Some(Code::BAD_CODING),
+            Self::TooManyParts { .. } | Self::TooLong { .. } | Self::TooLongBesideUdh { .. } => {
+                Some(Code::TOO_LONG)
+            }
+        }
+    }
 }
 
 const fn hint(coding: Coding) -> &'static str {

@@ -42,6 +42,8 @@ pub struct AuthorizeParams {
     pub code_challenge: Option<String>,
     /// Only `S256` is offered.
     pub code_challenge_method: Option<String>,
+    /// Whether a page may be shown.
+    pub prompt: Option<String>,
     /// Parameters that were given more than once.
     pub repeated: Vec<&'static str>,
 }
@@ -104,6 +106,7 @@ impl AuthorizeParams {
             "resource" => ("resource", &mut self.resource),
             "code_challenge" => ("code_challenge", &mut self.code_challenge),
             "code_challenge_method" => ("code_challenge_method", &mut self.code_challenge_method),
+            "prompt" => ("prompt", &mut self.prompt),
             _ => return None,
         })
     }
@@ -133,6 +136,7 @@ impl Grants {
                 "The scope names something that cannot be granted here.",
             ))
         })?;
+        check_prompt(params).map_err(wrong)?;
         Ok(AuthorizationRequest {
             client_id: client.id,
             client_name: client.name,
@@ -263,6 +267,18 @@ fn check_form(params: &AuthorizeParams) -> Result<(), RequestError> {
         None | Some("query") => Ok(()),
         Some(_) => invalid("Only the response_mode query is offered."),
     }
+}
+
+/// A person decides about each request, so it cannot be answered without a page.
+fn check_prompt(params: &AuthorizeParams) -> Result<(), RequestError> {
+    let mut prompts = params.prompt.as_deref().unwrap_or_default().split(' ');
+    if prompts.any(|prompt| prompt == "none") {
+        return Err((
+            "login_required",
+            "A person has to sign in and decide; repeat the request without prompt=none.",
+        ));
+    }
+    Ok(())
 }
 
 fn find_challenge(params: &AuthorizeParams) -> Result<Challenge, RequestError> {

@@ -1,12 +1,15 @@
 //! A request for SMS messages, and the rules that its fields must meet.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use domain::message::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
 use domain::message::text::{Coding, Shape, Udh, measure, measure_as};
 use domain::message::{MAX_RECIPIENTS, SendTime, TestMode};
 use domain::quoted::Quoted;
-use domain::{AccountId, CallbackUrl, Channel, Country, Msisdn, Originator, Priority, Timestamp};
+use domain::{
+    AccountId, CallbackUrl, Channel, Code, Country, Msisdn, Originator, Priority, Timestamp,
+};
 use jiff::SignedDuration;
 
 use super::stages::Checked;
@@ -58,7 +61,7 @@ impl SmsInput<'_> {
             .as_deref()
             .map(str::parse::<Udh>)
             .transpose()
-            .map_err(|e| Invalid::new(Field::Udh, e))?;
+            .map_err(|e| Invalid::new(Field::Udh, e).with_code(Code::BAD_CODING))?;
         let coding = self.coding.map(check_coding).transpose()?;
         let shape = check_text(&self.message, coding, udh.as_ref())?;
         let dlr_url = check_url(Field::DlrUrl, self.dlr_url.as_deref())?;
@@ -132,6 +135,7 @@ pub(super) fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
         Field::Recipients,
         format!("{to} ({location}) has no price, so nothing can be sent there"),
     )
+    .with_code(Code::NO_ROUTE)
 }
 
 fn bounded<I>(recipients: I, count: usize) -> Result<I, Invalid> {
@@ -145,17 +149,21 @@ fn bounded<I>(recipients: I, count: usize) -> Result<I, Invalid> {
 
 fn check_recipient(value: &str, country: Option<Country>) -> Result<Msisdn, Invalid> {
     if let Some(country) = country {
-        return numbering::correct(value, country).map_err(|e| Invalid::new(Field::Recipients, e));
+        return numbering::correct(value, country).map_err(invalid_number);
     }
-    let number = Msisdn::parse(value).map_err(|e| Invalid::new(Field::Recipients, e))?;
+    let number = Msisdn::parse(value).map_err(invalid_number)?;
     if !numbering::is_possible(&number) {
         let reason = format!(
             "{} is not a possible number; check its calling code and length",
             Quoted(value)
         );
-        return Err(Invalid::new(Field::Recipients, reason));
+        return Err(invalid_number(reason));
     }
     Ok(number)
+}
+
+fn invalid_number(reason: impl Display) -> Invalid {
+    Invalid::new(Field::Recipients, reason).with_code(Code::INVALID_NUMBER)
 }
 
 pub(super) fn check_url(field: Field, url: Option<&str>) -> Result<Option<CallbackUrl>, Invalid> {
@@ -178,6 +186,7 @@ fn check_coding(number: i64) -> Result<Coding, Invalid> {
                 Field::Coding,
                 format!("{number} is no coding; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2)"),
             )
+            .with_code(Code::BAD_CODING)
         })
 }
 
@@ -189,10 +198,14 @@ fn check_text(text: &str, coding: Option<Coding>, udh: Option<&Udh>) -> Result<S
             return Err(Invalid::new(
                 Field::Udh,
                 "it was given without a coding; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2)",
-            ));
+            )
+            .with_code(Code::BAD_CODING));
         }
     };
-    shape.map_err(|e| Invalid::new(Field::Message, e))
+    shape.map_err(|error| Invalid {
+        code: error.code(),
+        ..Invalid::new(Field::Message, error)
+    })
 }
 
 pub(super) fn check_scheduled(value: Option<&str>, now: Timestamp) -> Result<SendTime, Invalid> {

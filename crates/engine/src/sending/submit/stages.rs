@@ -146,7 +146,7 @@ impl RoutedRequest {
                 let reason = format!(
                     "{to} cannot be reached: no carrier of this service goes there by {channel}"
                 );
-                Err(Invalid::new(field, reason))
+                Err(Invalid::new(field, reason).with_code(Code::NO_ROUTE))
             }
             _ => Ok(()),
         }
@@ -171,6 +171,12 @@ impl RoutedRequest {
             destinations[index].refused = Some(code);
             destinations[index].price = Money::ZERO;
         });
+    }
+
+    /// The price of all recipients together.
+    pub(super) fn cost(&self) -> Money {
+        let prices = self.destinations.iter().map(|one| one.price);
+        prices.fold(Money::ZERO, Money::plus)
     }
 
     pub(super) fn messages(&self) -> u32 {

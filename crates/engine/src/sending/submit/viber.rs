@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::message::interactive::{Action, ActionTitle, ImageUrl, Interactive};
 use domain::message::schedule::DEFAULT_EXPIRE_S;
 use domain::message::text::{Coding, Shape};
-use domain::{AccountId, CallbackUrl, Channel, Originator, Timestamp};
+use domain::{AccountId, CallbackUrl, Channel, Code, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use super::sms::{
@@ -104,7 +104,7 @@ fn check_interactive(
     let image = image.map(ImageUrl::parse).transpose();
     Ok(Interactive {
         action: action.map(check_action).transpose()?,
-        image: image.map_err(|e| Invalid::new(Field::ImageUrl, e))?,
+        image: image.map_err(|e| Invalid::new(Field::ImageUrl, e).with_code(Code::BAD_IMAGE))?,
     })
 }
 

@@ -27,7 +27,7 @@ const CHARGE: &str = "
     FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[],
         $8::bigint[]) AS c (account_id, entry, cost, balance, messages, day, spent, at_us)";
 
-const COUNT_SENT: &str = "
+pub(super) const COUNT_SENT: &str = "
     SELECT s.account_id, s.recipient, count(*) FROM recipient_sent AS s
     JOIN (SELECT DISTINCT * FROM UNNEST($1::bigint[], $2::bigint[])) AS w (account_id, recipient)
         ON s.account_id = ANY(ARRAY[w.account_id]) AND s.recipient = w.recipient
@@ -162,26 +162,13 @@ impl BatchCharges {
         Ok(())
     }
 
-    /// The first recipient that would exceed the limit of messages per hour.
     fn find_flooded(&self, submission: &Submission, limit: u32) -> Option<Msisdn> {
         let account = submission.account.as_i64();
-        let recipients = &submission.recipients;
-        let is_flooded = |index: usize| {
-            let to = recipients[index].to;
-            let sent = self
-                .sent
-                .get(&(account, to.as_i64()))
-                .copied()
-                .unwrap_or_default();
-            let before = recipients[..index]
-                .iter()
-                .filter(|other| other.to == to)
-                .count();
-            sent + before as u64 >= u64::from(limit)
-        };
-        (0..recipients.len())
-            .find(|&index| is_flooded(index))
-            .map(|index| recipients[index].to)
+        let recipients: Vec<Msisdn> = submission.recipients.iter().map(|one| one.to).collect();
+        find_flooded(&recipients, limit, |number| {
+            let sent = self.sent.get(&(account, number));
+            sent.copied().unwrap_or_default()
+        })
     }
 
     fn remember(&mut self, submission: &Submission) {
@@ -244,4 +231,18 @@ impl BatchCharges {
 
 fn read_funds(row: &Row) -> Result<AccountFunds, Corrupt> {
     AccountFundsColumns::read(row, 1)?.funds()
+}
+
+/// The first recipient that would exceed the limit of messages per hour. `sent` returns how many a number got.
+pub(super) fn find_flooded(
+    recipients: &[Msisdn],
+    limit: u32,
+    sent: impl Fn(i64) -> u64,
+) -> Option<Msisdn> {
+    let is_flooded = |(index, to): &(usize, &Msisdn)| {
+        let before = recipients[..*index].iter().filter(|other| other == to);
+        sent(to.as_i64()) + before.count() as u64 >= u64::from(limit)
+    };
+    let mut recipients = recipients.iter().enumerate();
+    recipients.find(is_flooded).map(|(_, to)| *to)
 }

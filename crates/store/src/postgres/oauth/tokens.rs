@@ -32,9 +32,11 @@ const END_TOKEN: &str = "UPDATE token SET revoked_us = $2 WHERE id = $1 AND revo
 pub(super) const RAISE_VERSION: &str = "UPDATE access_version SET version = version + 1";
 /// A refresh token inherits the time of last use, because older access tokens are deleted soon.
 const CREATE_TOKEN: &str = "
-    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id, last_used_us)
+    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id, last_used_us,
+        daily_cap_micros)
     VALUES ($1, $2, $3, $4, '', $5, $6, $7::smallint, $8::bigint,
-        (SELECT max(last_used_us) FROM token WHERE $7::smallint = 2 AND grant_id = $8::bigint AND kind > 0))
+        (SELECT max(last_used_us) FROM token WHERE $7::smallint = 2 AND grant_id = $8::bigint AND kind > 0),
+        (SELECT daily_cap_micros FROM oauth_grant WHERE id = $8::bigint))
     RETURNING id";
 const FIND_LIVE: &str = "
     SELECT grant_id, kind FROM token

@@ -2,7 +2,7 @@
 
 use domain::billing::{AccountFunds, NotPaid, RECIPIENT_WINDOW_US, day_of};
 use domain::message::Submission;
-use domain::{Money, Msisdn};
+use domain::{Money, Msisdn, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::account_with_balance;
@@ -56,7 +56,7 @@ impl<'db> BatchCharges<'db> {
         let index = self.index_of(submission.account.as_i64())?;
         let per_hour = self.accounts[index].funds.per_recipient_hour;
         if let Some(limit) = per_hour
-            && let Some(to) = find_flooded(self.db, submission, limit)?
+            && let Some(to) = find_flooded_of(self.db, submission, limit)?
         {
             return Ok(Err(NotPaid::RecipientHour { to, limit }));
         }
@@ -113,19 +113,28 @@ impl<'db> BatchCharges<'db> {
     }
 }
 
+fn find_flooded_of(db: &Connection, submission: &Submission, limit: u32) -> Result<Option<Msisdn>> {
+    let recipients: Vec<Msisdn> = submission.recipients.iter().map(|one| one.to).collect();
+    let account_id = submission.account.as_i64();
+    find_flooded(db, account_id, &recipients, limit, submission.accepted_at)
+}
+
 /// The first recipient that would exceed the limit of messages per hour.
-fn find_flooded(db: &Connection, submission: &Submission, limit: u32) -> Result<Option<Msisdn>> {
-    let since_us = micros(submission.accepted_at) - RECIPIENT_WINDOW_US;
+pub(super) fn find_flooded(
+    db: &Connection,
+    account_id: i64,
+    recipients: &[Msisdn],
+    limit: u32,
+    now: Timestamp,
+) -> Result<Option<Msisdn>> {
+    let since_us = micros(now) - RECIPIENT_WINDOW_US;
     let mut count = db.prepare_cached(COUNT_SENT)?;
-    let recipients = &submission.recipients;
-    for (index, recipient) in recipients.iter().enumerate() {
-        let values = [submission.account.as_i64(), recipient.to.as_i64(), since_us];
+    for (index, to) in recipients.iter().enumerate() {
+        let values = [account_id, to.as_i64(), since_us];
         let sent: i64 = count.query_row(values, |row| row.get(0))?;
-        let before = recipients[..index]
-            .iter()
-            .filter(|other| other.to == recipient.to);
+        let before = recipients[..index].iter().filter(|other| *other == to);
         if sent.unsigned_abs() + before.count() as u64 >= u64::from(limit) {
-            return Ok(Some(recipient.to));
+            return Ok(Some(*to));
         }
     }
     Ok(None)

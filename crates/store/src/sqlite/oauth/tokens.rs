@@ -16,9 +16,11 @@ const GRANT: &str = "
     FROM oauth_grant";
 /// A refresh token inherits the time of last use, because older access tokens are deleted soon.
 const CREATE_TOKEN: &str = "
-    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id, last_used_us)
+    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id, last_used_us,
+        daily_cap_micros)
     VALUES (?1, ?2, ?3, ?4, '', ?5, ?6, ?7, ?8,
-        (SELECT max(last_used_us) FROM token WHERE ?7 = 2 AND grant_id = ?8 AND kind > 0))";
+        (SELECT max(last_used_us) FROM token WHERE ?7 = 2 AND grant_id = ?8 AND kind > 0),
+        (SELECT daily_cap_micros FROM oauth_grant WHERE id = ?8))";
 const FIND_FAMILY: &str =
     "SELECT grant_id FROM token WHERE id = ?1 AND kind = 2 AND revoked_us IS NULL";
 

@@ -230,6 +230,7 @@ impl UseCases {
             account: self.account,
             person: None,
             scopes: &scopes,
+            daily_cap: None,
         };
         let granted = self.grants.approve(id, consent);
         let address = granted

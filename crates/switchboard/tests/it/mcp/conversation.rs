@@ -112,3 +112,68 @@ fn a_client_reads_the_reply_and_answers_it() {
         check_conversation(&service, number, client, instructions);
     }
 }
+
+const PAGE: &str = include_str!("../../../../../docs/MCP.md");
+
+/// The calls in the documentation, each with its result: lines that begin with an arrow.
+fn documented() -> Vec<(&'static str, Value, Value)> {
+    let with = |arrow: &'static str| {
+        PAGE.lines()
+            .filter_map(move |line| line.strip_prefix(arrow))
+    };
+    let json = |text: &str| serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    let calls = with("→ ").map(|call| call.split_once(' ').expect("a tool and its arguments"));
+    let results = with("← ").map(json);
+    calls
+        .zip(results)
+        .map(|((tool, arguments), result)| (tool, json(arguments), result))
+        .collect()
+}
+
+/// Without what differs from run to run.
+fn lasting(mut result: Value) -> Value {
+    for (pointer, value) in [
+        ("/messageIds/0", "10001"),
+        ("/id", "10001"),
+        ("/dlrDate", "2026-11-18 06:00:00"),
+    ] {
+        if let Some(found) = result
+            .pointer_mut(pointer)
+            .filter(|found| found.is_string())
+        {
+            *found = json!(value);
+        }
+    }
+    result
+}
+
+#[test]
+fn the_conversation_in_the_documentation_runs_as_written() {
+    let service = start();
+    let documented = documented();
+    assert_eq!(documented.len(), 4, "preview, send, wait, balance");
+    let calls: Vec<Value> = documented
+        .iter()
+        .map(|(tool, arguments, _)| {
+            let mut arguments = arguments.clone();
+            if arguments["id"].is_string() {
+                arguments["id"] = from_result(1, &[json!("messageIds"), json!(0)]);
+            }
+            json!([tool, arguments])
+        })
+        .collect();
+    let url = service.server.url("/mcp");
+    let instructions =
+        json!({ "mode": "auto", "url": url, "token": service.token, "calls": calls });
+    let report = run(python("client.py"), &instructions);
+    let results = report["results"].as_array().expect("results");
+    let actual: Vec<Value> = results
+        .iter()
+        .map(|result| lasting(result["structuredContent"].clone()))
+        .collect();
+    let expected: Vec<Value> = documented
+        .into_iter()
+        .map(|(_, _, result)| lasting(result))
+        .collect();
+    assert_eq!(actual, expected, "{}", json!(actual));
+}

@@ -1,7 +1,8 @@
 //! The MCP server from outside: the real binary, called directly and by third-party clients.
 
+mod arguments;
 mod authorization;
-mod clients;
+pub(crate) mod clients;
 mod connecting;
 mod conversation;
 mod hosts;
@@ -38,6 +39,9 @@ pub(super) const TOOLS: [(&str, &str); 16] = [
     ("list_senders", "sender:write"),
     ("list_inbox", "sms:send"),
 ];
+
+/// Service error codes of refusals that a later call may not get: recipient limit, balance, spending cap.
+const TEMPORARY: [u64; 3] = [23, 24, 28];
 
 /// The two eras of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +151,10 @@ pub(super) fn envelope(body: &Value) -> (String, String) {
     let error = &body["error"];
     let text = |name: &str| error[name].as_str().unwrap_or_else(|| panic!("{body}"));
     let code = text("code");
-    let retryable = matches!(code, "RATE_LIMITED" | "UPSTREAM_UNAVAILABLE" | "INTERNAL");
+    let service_code = error["service_error_code"].as_u64();
+    let retryable = matches!(code, "RATE_LIMITED" | "UPSTREAM_UNAVAILABLE" | "INTERNAL")
+        || service_code.is_some_and(|code| TEMPORARY.contains(&code))
+        || text("message").contains("less than a minute ago");
     assert_eq!(error["retryable"], json!(retryable), "{body}");
     assert!(error.get("service_error_code").is_some(), "{body}");
     assert!(text("message").ends_with('.'), "{body}");

@@ -49,7 +49,9 @@ fn tools_reach_the_api_of_another_process() {
         (message["state"] == "delivered").then_some(())
     });
     let rates = tool_output(&mcp.call_tool(token, "get_sms_rates", &json!({})));
-    assert_eq!(rates["rates"], rest.get("/rates").json());
+    let all = rest.get("/rates").json();
+    let first_page = &all.as_array().expect("a list")[..100];
+    assert_eq!(rates["rates"], json!(first_page));
     let bad = mcp.call_tool(token, "get_operator", &json!({ "operatorId": "../token" }));
     assert_eq!(failure(&bad).0, "NOT_FOUND");
 

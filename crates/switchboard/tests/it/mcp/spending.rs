@@ -28,6 +28,9 @@ fn a_preview_shows_the_price_and_sends_nothing() {
             json!({ "name": "send_sms", "arguments": sms_arguments(&json!({ "preview": true })) });
         let answer = tool_output(&service.call_method(era, &sender.token, "tools/call", params));
         assert_eq!(answer["messageIds"], json!([]), "{answer}");
+        assert_eq!(answer["sent"], false, "{answer}");
+        assert_eq!(answer["accepted"], true, "{answer}");
+        assert_eq!(answer["refusal"], Value::Null, "{answer}");
         assert_eq!(answer["parts"], 4, "{answer}");
         assert_eq!(answer["to"], sms_arguments(&json!({}))["to"], "{answer}");
         let cost = &answer["cost"];

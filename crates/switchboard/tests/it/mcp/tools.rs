@@ -172,6 +172,47 @@ fn every_tool_works_in_both_eras() {
     assert!(receiver.wait_for(2, TEST_TIMEOUT));
 }
 
+/// Every item of a list, page by page. No page is larger than its limit.
+fn pages(service: &Service, tool: &str, field: &str, filter: &Value) -> Vec<Value> {
+    let mut all = Vec::new();
+    let mut arguments = filter.clone();
+    arguments["limit"] = json!(500);
+    loop {
+        let page = tool_output(&service.call_tool(&service.token, tool, &arguments));
+        let items = page[field].as_array().expect("a list");
+        assert!(items.len() <= 500, "{} items", items.len());
+        all.extend(items.iter().cloned());
+        if page["nextCursor"].is_null() {
+            assert_eq!(page["total"], json!(all.len()), "{tool}");
+            return all;
+        }
+        arguments["cursor"] = page["nextCursor"].clone();
+    }
+}
+
+#[test]
+fn results_are_bounded() {
+    let service = start();
+    for (tool, field, arguments) in [
+        ("get_sms_rates", "rates", json!({})),
+        (
+            "get_mobile_prefixes",
+            "prefixes",
+            json!({ "country": "IN" }),
+        ),
+        ("get_mcc_mnc_list", "networks", json!({ "country": "US" })),
+    ] {
+        let response = service.call_tool(&service.token, tool, &arguments);
+        let answer = tool_output(&response);
+        let items = answer[field].as_array().expect("a list").len();
+        assert_eq!(items, 100, "{tool}");
+        assert!(answer["total"].as_u64() > Some(100), "{tool}");
+        // The result is there twice: structured and as text.
+        let bytes = response.text().len();
+        assert!(bytes < 64 * 1024, "{tool}: {bytes} bytes");
+    }
+}
+
 #[test]
 fn tools_return_what_rest_returns() {
     let service = start();
@@ -179,7 +220,8 @@ fn tools_return_what_rest_returns() {
         tool_output(&service.call_tool(&service.token, tool, &arguments))
     };
     let rates = service.get("/rates").json();
-    assert_eq!(call("get_sms_rates", json!({}))["rates"], rates);
+    let paged = pages(&service, "get_sms_rates", "rates", &json!({}));
+    assert_eq!(json!(paged), rates);
     let latvian: Vec<&Value> = rates
         .as_array()
         .expect("a list")
@@ -196,8 +238,20 @@ fn tools_return_what_rest_returns() {
         json!({ "country": "LV", "operator": "no such one" }),
     );
     assert_eq!(none["rates"], json!([]));
-    let prefixes = call("get_mobile_prefixes", json!({ "country": "LV" }));
-    assert_eq!(prefixes["prefixes"], service.get("/prefixes/LV").json());
+    let prefixes = service.get("/prefixes/LV").json();
+    let country = json!({ "country": "LV" });
+    let paged = pages(&service, "get_mobile_prefixes", "prefixes", &country);
+    assert_eq!(json!(paged), prefixes);
+    let own = &prefixes[0];
+    let number = format!("+{}0000000", own["prefix"]);
+    let found = call(
+        "get_mobile_prefixes",
+        json!({ "country": "LV", "number": number[..12] }),
+    );
+    let found = found["prefixes"].as_array().expect("a list");
+    assert_eq!(found.len(), 1, "one number has one operator");
+    let digits = found[0]["prefix"].to_string();
+    assert!(number[1..].starts_with(&digits), "{digits} {number}");
     let networks = call("get_mcc_mnc_list", json!({ "country": "US", "Page": "2" }));
     assert_eq!(
         networks["networks"],
@@ -305,6 +359,18 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         r#"{"country":1}"#,
         "INVALID_INPUT",
         "'country'",
+    ),
+    (
+        "get_sms_rates",
+        r#"{"limit":501}"#,
+        "INVALID_INPUT",
+        "'limit'",
+    ),
+    (
+        "get_mobile_prefixes",
+        r#"{"country":"LV","number":"12"}"#,
+        "INVALID_INPUT",
+        "'number'",
     ),
     ("correct_phone_number", "{}", "INVALID_INPUT", "'Number'"),
     (

@@ -181,6 +181,8 @@ const INVALID: &str = "
     type twice           | invalid_request           | +response_type=token
     state twice          | invalid_request           | +state=other
     a state too long     | invalid_request           | state={long}
+    without a page       | login_required            | prompt=none
+    without and with one | login_required            | prompt=login none
 ";
 
 /// The cases of [`INVALID`]: name, error code and parameters.

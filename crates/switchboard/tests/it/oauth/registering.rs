@@ -82,6 +82,13 @@ fn invalid_clients_are_refused() {
             redirect("https://client.example/cb\r\nX: y"),
         ),
         ("a wildcard host", uri, redirect("https://*/../cb")),
+        (
+            "any subdomain",
+            uri,
+            redirect("https://*.client.example/cb"),
+        ),
+        ("any path", uri, redirect("https://client.example/*")),
+        ("any query", uri, redirect("https://client.example/cb?x=*")),
         ("not a list", other, with("redirect_uris", json!(REDIRECT))),
         ("numbers", other, with("redirect_uris", json!([1]))),
         ("an empty name", other, with("client_name", json!(""))),

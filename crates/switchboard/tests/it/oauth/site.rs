@@ -201,6 +201,7 @@ impl Site {
             account: self.account,
             person: None,
             scopes,
+            daily_cap: None,
         }
     }
 

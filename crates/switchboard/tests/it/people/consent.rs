@@ -9,6 +9,7 @@ use crate::rest::service::{Service, wait_for};
 
 on_both_backends!(
     only_ticked_scopes_are_granted,
+    a_client_spends_what_the_person_allows,
     denying_grants_nothing,
     a_request_is_answered_once,
     only_the_form_of_the_same_session_and_request_is_accepted,
@@ -45,7 +46,7 @@ fn only_ticked_scopes_are_granted(backend: Backend) {
         "<bdi>Helpful Agent</bdi>",
         "<strong>client.example</strong>",
         "<strong>second</strong>, balance 50.00 EUR",
-        "value=\"sms:send\" checked",
+        "value=\"sms:send\">",
         "value=\"sms:rates\" checked",
         "value=\"numbers:read\" checked",
         "costs money",
@@ -61,6 +62,8 @@ fn only_ticked_scopes_are_granted(backend: Backend) {
     assert_eq!(answered.status, 303, "{}", answered.text());
     let to = answered.header("location").expect("a location");
     assert!(to.starts_with(&format!("{REDIRECT}?code=")), "{to}");
+    assert_eq!(answered.header("cache-control"), Some("no-store"));
+    assert_eq!(answered.header("referrer-policy"), Some("no-referrer"));
     assert_eq!(parameter(&answered, "state").as_deref(), Some("the state"));
     assert!(parameter(&answered, "iss").is_some(), "{to}");
     let code = parameter(&answered, "code").expect("a code");
@@ -77,6 +80,54 @@ fn only_ticked_scopes_are_granted(backend: Backend) {
     let list = ["token", "list", "--account", "second", "--json"];
     let tokens = service.server.cli_json(&list).to_string();
     assert!(tokens.contains("oauth:access:"), "{tokens}");
+}
+
+fn a_client_spends_what_the_person_allows(backend: Backend) {
+    let service = Service::start(backend);
+    let as_admin = ["--role", "admin", "--account", "main"];
+    let mut browser = joined(&service, "bob@example.com", &as_admin);
+    let client = Client::new(&service);
+    let request = client.request_consent("sms:send hlr:lookup");
+    let page = browser.get(&request).text();
+    assert!(page.contains("name=\"daily_cap\""), "{page}");
+    assert!(!page.contains(" checked"), "{page}");
+    let send = ("scope", "sms:send");
+    let wrong = browser.submit(&[send, ("daily_cap", "much"), APPROVE]);
+    assert_eq!(wrong.status, 422, "{}", wrong.text());
+    assert!(wrong.text().contains("value=\"much\""), "{}", wrong.text());
+    let answered = browser.submit(&[send, ("daily_cap", "0.10"), APPROVE]);
+    let code = parameter(&answered, "code").expect("a code");
+    let granted = client.redeem(&code);
+    let token = granted["access_token"].as_str().expect("a token");
+
+    let limits = || service.call_as(token, "GET", "/token?limits", b"").json()["limits"].clone();
+    assert_eq!(limits()["clientDailyCap"], "0.10");
+    assert_eq!(limits()["clientLeftToday"], "0.10");
+    let sms = br#"{"to":["+37120000001","+37120000002"],"from":"Acme","message":"Hello"}"#;
+    let price = service.call_as(token, "POST", "/sms/check", sms).json();
+    assert_eq!(price["accepted"], true, "{price}");
+    assert_eq!(service.call_as(token, "POST", "/sms", sms).status, 200);
+    assert_ne!(limits()["clientLeftToday"], "0.10");
+    // What is refused for another reason does not count.
+    let left = limits()["clientLeftToday"].clone();
+    let invalid = br#"{"to":"12","from":"Acme","message":"Hello"}"#;
+    assert_eq!(service.call_as(token, "POST", "/sms", invalid).status, 400);
+    assert_eq!(limits()["clientLeftToday"], left);
+
+    let before = service.balance();
+    let refused = service.call_as(token, "POST", "/sms", sms);
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert_eq!(refused.header("x-error-code"), Some("28"));
+    assert!(refused.text().contains("this client"), "{}", refused.text());
+    let check = service.call_as(token, "POST", "/sms/check", sms).json();
+    assert_eq!(check["refusal"]["error"], 28, "{check}");
+    assert_eq!(service.balance(), before, "nothing was charged");
+    let own = service.call_as(&service.token, "POST", "/sms", sms);
+    assert_eq!(own.status, 200, "the account's own tokens have no such cap");
+
+    let page = browser.get(API).text();
+    assert!(page.contains("at most 0.10 EUR a day"), "{page}");
+    assert!(page.contains("spends at most 0.10 EUR a day"), "{page}");
 }
 
 /// Gives consent, and returns the access token.
@@ -300,6 +351,18 @@ fn only_the_form_of_the_same_session_and_request_is_accepted(backend: Backend) {
             assert_eq!(refused.header("location"), None, "{case}");
             assert!(is_pending(&mut bob, &request), "{case}");
         }
+    }
+    // Older browsers name only the origin.
+    let mut old = Browser::new(&service);
+    old.get("/dashboard/sign-in");
+    old.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
+    old.get(&request);
+    for origin in ["https://evil.example", "http://127.0.0.1:9"] {
+        old.set_header("Origin", origin);
+        let refused = old.submit(&[("scope", "sms:send"), APPROVE]);
+        assert_eq!(refused.status, 403, "{origin}: {}", refused.text());
+        assert!(is_pending(&mut bob, &request), "{origin}");
+        old.get(&request);
     }
     let mut signed_out = Browser::new(&service);
     let fields = [("form_token", own.as_str()), ("scope", "sms:send"), APPROVE];

@@ -78,6 +78,45 @@ fn the_document_is_complete() {
     }
 }
 
+#[test]
+fn operations_and_callbacks_are_described() {
+    let service = Service::start(Backend::Sqlite);
+    let document = document(&service);
+    let mut ids = BTreeSet::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            let id = operation["operationId"].as_str().expect("an ID").to_owned();
+            assert!(
+                ids.insert(id.clone()),
+                "{method} {path}: {id} is there twice"
+            );
+        }
+    }
+    let webhooks = document["webhooks"].as_object().expect("webhooks");
+    let names: Vec<&str> = webhooks.keys().map(String::as_str).collect();
+    let expected = [
+        "deliveryReport",
+        "inboundMessage",
+        "lookupResult",
+        "senderNotification",
+    ];
+    assert_eq!(names, expected);
+    for (name, webhook) in webhooks {
+        let headers = webhook["post"]["parameters"].as_array().expect("headers");
+        let headers: Vec<&str> = headers
+            .iter()
+            .filter_map(|one| one["name"].as_str())
+            .collect();
+        let signature = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+        assert_eq!(headers, signature, "{name}");
+    }
+    let allowed = service.raw("OPTIONS", "/numberCorrection", &[], b"");
+    let allowed = allowed.header("allow").unwrap_or_default();
+    let mut allowed: Vec<&str> = allowed.split(',').map(str::trim).collect();
+    allowed.sort_unstable();
+    assert_eq!(allowed, ["GET", "HEAD", "POST"]);
+}
+
 fn collect_references(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -181,6 +181,55 @@ fn spending_rules_say_what_they_refuse(backend: Backend) {
 }
 
 #[test]
+fn a_check_tells_what_sending_would_answer() {
+    let service = start(Backend::Sqlite);
+    let check = |fields: &Value| {
+        let body = sms_with(fields).to_string();
+        let answer = service.call_as(&service.token, "POST", "/sms/check", body.as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()
+    };
+    let good = check(&json!({}));
+    assert_eq!(
+        (&good["accepted"], &good["refusal"]),
+        (&json!(true), &Value::Null)
+    );
+    for (rule, fields, code) in [
+        (
+            "credit_limit=0",
+            json!({ "to": vec!["+447700900000"; 101] }),
+            json!(24),
+        ),
+        // It stays, so that nothing is sent before the next rules are in force.
+        ("daily_cap=0.01", json!({}), json!(28)),
+        ("countries=EE", json!({}), json!(21)),
+        ("approved_senders_only=true", json!({}), Value::Null),
+    ] {
+        assert!(
+            service
+                .server
+                .cli(&["account", "set", "main", rule])
+                .status
+                .success()
+        );
+        wait_for(rule, || {
+            let refused = service.send(&sms_with(&fields));
+            assert_eq!(refused.status, 403, "{rule}: {}", refused.text());
+            let header = refused.header("x-error-code").map(str::to_owned);
+            let expected = code.as_u64().map(|code| code.to_string());
+            let check = check(&fields);
+            let same = check["refusal"]["message"] == message(&refused) && header == expected;
+            same.then(|| {
+                assert_eq!(check["accepted"], false, "{check}");
+                assert_eq!(check["refusal"]["error"], code, "{check}");
+                assert_eq!(check["refusal"]["status"], 403, "{check}");
+            })
+        });
+    }
+    assert_eq!(service.stored(), 0, "nothing was sent");
+}
+
+#[test]
 fn a_cost_is_calculated_without_sending() {
     let service = start(Backend::Sqlite);
     let cost = |fields: Value| {

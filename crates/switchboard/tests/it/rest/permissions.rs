@@ -31,6 +31,7 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("DELETE", "/sms/{id}", &["sms:send"], 200),
     ("GET", "/messages", &["sms:read"], 200),
     ("POST", "/sms/cost", &["sms:read", "sms:send"], 200),
+    ("POST", "/sms/check", &["sms:read", "sms:send"], 200),
     ("GET", "/optOuts", &["sms:read"], 200),
     ("POST", "/optOuts", &["sms:send"], 200),
     // It is not listed.
@@ -55,6 +56,7 @@ const ROUTES: &[(&str, &str, &[&str], u16)] = &[
     ("GET", "/mccmnc/{country}", &["numbers:read"], 200),
     ("GET", "/prefixes/{country}", &["numbers:read"], 200),
     ("POST", "/numberCorrection", &["numbers:read"], 200),
+    ("GET", "/numberCorrection", &["numbers:read"], 200),
     ("POST", "/viber", &["viber:send"], 403),
     ("POST", "/hlr", &["hlr:lookup"], 200),
     ("GET", "/hlr/{id}", &["hlr:lookup"], 404),
@@ -85,7 +87,7 @@ fn every_route_decides_about_every_caller() {
                 .replace("{country}", "LV"),
         };
         let body = match (*method, *route) {
-            ("POST", "/numberCorrection") => json!([{"Number": "29100000"}]).to_string(),
+            ("POST" | "GET", "/numberCorrection") => json!([{"Number": "29100000"}]).to_string(),
             ("POST", "/hlr") => {
                 json!({"msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/hlr"})
                     .to_string()
@@ -202,7 +204,7 @@ fn a_token_tells_the_limits_of_its_account_when_asked() {
     let limits = |service: &Service| service.get("/token?limits").json()["limits"].clone();
     let unlimited = json!({
         "creditLimit": "0.00", "dailyCap": null, "leftToday": null, "perRecipientHour": null, "countries": [],
-        "approvedSendersOnly": false, "requestsPerSecond": null,
+        "approvedSendersOnly": false, "requestsPerSecond": null, "clientDailyCap": null, "clientLeftToday": null,
     });
     assert_eq!(limits(&service), unlimited);
     let set = [
@@ -226,6 +228,7 @@ fn a_token_tells_the_limits_of_its_account_when_asked() {
     let expected = json!({
         "creditLimit": "5.00", "dailyCap": "10.00", "leftToday": cap.minus(spent[0].minus(spent[1])).to_string(),
         "perRecipientHour": 3, "countries": ["EE", "LV"], "approvedSendersOnly": false, "requestsPerSecond": 1000,
+        "clientDailyCap": null, "clientLeftToday": null,
     });
     assert_eq!(limits(&service), expected);
     assert!(spent[1] < spent[0], "the message was charged");

@@ -38,3 +38,28 @@ fn the_list_follows_the_contract_in_both_formats() {
     assert_eq!(unknown.status, 400);
     assert!(message(&unknown).contains("'xml'"), "{}", unknown.text());
 }
+
+#[test]
+fn each_channel_has_its_list() {
+    let service = Service::start(Backend::Sqlite);
+    let csv = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\r\nLatvia,LV,All,All,247,,0.0123\r\n";
+    let file = service.server.data_dir().join("viber.csv");
+    std::fs::write(&file, csv).expect("a file");
+    let file = file.to_str().expect("a path");
+    let import = ["rates", "import", file, "--channel", "viber"];
+    assert!(service.server.cli(&import).status.success());
+    let row = json!([{"CountryName": "Latvia", "CountryCode": "LV", "Operator": "All", "Network": "All", "MCC": 247, "MNC": null, "Rate": "0.0123"}]);
+    super::service::wait_for("the list is in force", || {
+        (service.get("/rates/?channel=viber").json() == row).then_some(())
+    });
+    let text = service.get("/rates/?channel=viber&format=csv").text();
+    assert!(text.contains("Latvia,LV,All,All,247,,0.0123"), "{text}");
+    let sms = service.get("/rates/").body;
+    assert_eq!(service.get("/rates/?channel=sms").body, sms);
+    let lookups = service.get("/rates/?channel=hlr");
+    assert_eq!(lookups.status, 200);
+    assert_ne!(lookups.body, sms, "lookups have prices of their own");
+    let unknown = service.get("/rates/?channel=pigeon");
+    assert_eq!(unknown.status, 400);
+    assert!(message(&unknown).contains("'pigeon'"), "{}", unknown.text());
+}

@@ -93,6 +93,11 @@ fn a_viber_message_is_delivered_and_seen(backend: Backend) {
         json!([]),
         "the list has only SMS"
     );
+    let listed = service
+        .get("/messages?channel=viber&state=scheduled")
+        .json();
+    assert_eq!(listed[0]["id"], ids(&later)[0], "{listed}");
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
     let cancelled = service.delete(&format!("/sms/{}", ids(&later)[0]));
     assert_eq!(cancelled.status, 200, "{}", cancelled.text());
     assert_eq!(service.balance(), "99.988");

@@ -333,6 +333,7 @@ impl Fixture {
             permissions: Permissions::all(),
             allow: AllowList::default(),
             expires: None,
+            grant_cap: None,
         };
         let input = SmsInput {
             to: To::Text(to.into()),

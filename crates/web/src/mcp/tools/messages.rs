@@ -1,20 +1,17 @@
-//! Tools for messages and prices.
+//! Tools for messages.
 
 mod preview;
 
 use domain::Permission;
 use domain::ports::StateName;
-use http::HeaderName;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Arguments, FINAL, Hints, KEY, Tool, WAIT, body_without, in_address, key, key_schema,
-    nullable, sometimes, wait_schema,
+    Arguments, FINAL, Hints, KEY, Tool, WAIT, body_without, in_address, key, key_schema, nullable,
+    sometimes, wait_schema,
 };
 use crate::mcp::api::ApiRequest;
 use crate::mcp::envelope::Envelope;
-
-const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-prices");
 
 pub(super) static SEND_SMS: Tool = Tool {
     name: "send_sms",
@@ -22,7 +19,7 @@ pub(super) static SEND_SMS: Tool = Tool {
     description: "Sends a text message to one or several mobile numbers. COSTS MONEY: the account is charged for each part and each recipient, and a message cannot be taken back once it is sent. \
 A text of up to 160 GSM characters (70 when it has any other character, such as an emoji) is one part; a longer one is split by itself into parts of 153 (67). get_sms_rates tells the price of a part. \
 Answers with one message ID for each recipient as soon as the messages are stored; to see whether one arrives, call get_message with its ID and waitSeconds 30. A dlrUrl, when one is given, gets the report too. \
-With preview true nothing is sent or charged: the answer tells the parts and what they would cost. \
+With preview true nothing is sent or charged: the answer tells the parts, what they would cost, and whether the message would be accepted. \
 With testMode \"1\" or \"2\" nothing leaves the service and nothing is charged. \
 Give an idempotencyKey, so that a call that is made again after an error does not send twice.\n\n\
 Example: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\"}\n\
@@ -37,6 +34,9 @@ Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"messag
             "messageIds": { "type": "array", "items": { "type": "string" }, "description": "One ID for each recipient, in their order. None after a preview: nothing was sent." },
             "parts": { "type": "integer", "description": "The number of SMS parts over all recipients; each is charged." },
             "to": recipients("The recipients, as they were given."),
+            "sent": sometimes(&preview::sent_schema()),
+            "accepted": sometimes(&preview::accepted_schema()),
+            "refusal": sometimes(&preview::refusal_schema()),
             "cost": sometimes(&preview::cost_schema()),
         })
     },
@@ -44,7 +44,7 @@ Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"messag
         let body = Value::Object(body_without(arguments, &[PREVIEW, KEY]));
         let key = key(arguments)?;
         if is_preview(arguments)? {
-            return Ok(ApiRequest::post("/sms/cost", body));
+            return Ok(ApiRequest::post("/sms/check", body));
         }
         Ok(ApiRequest::post("/sms", body).with_key(key))
     },
@@ -111,7 +111,7 @@ fn send_input() -> Value {
             "scheduled": { "type": "string", "description": "When to send: ISO 8601 with offset, up to a year ahead.", "examples": ["2030-01-31T09:30:00+02:00"] },
             "udh": { "type": "string", "description": "User data header, each hex pair prefixed with %. Needs coding, and nothing is split then.", "pattern": "^(%[0-9A-Fa-f]{2})+$" },
             "coding": { "type": "integer", "enum": [0, 1, 2], "description": "0 GSM-7, 1 8-bit, 2 UCS-2. Leave it out: the service finds the right one and splits." },
-            "preview": { "type": "boolean", "description": "true: send nothing and charge nothing, and tell the parts and the price." },
+            "preview": { "type": "boolean", "description": "true: send nothing and charge nothing, and tell the parts, the price and whether the message would be accepted." },
             "idempotencyKey": key_schema(),
             "testMode": { "type": "string", "enum": ["1", "2"], "description": "1 emulates a delivery, 2 a failure; nothing leaves the service and nothing is charged." },
             "expireIn": { "type": "integer", "minimum": 360, "maximum": 432_000, "description": "Seconds after which the message is no longer attempted." },
@@ -203,90 +203,4 @@ const MESSAGE_ID: &str = "an ID that send_sms returned";
 
 fn message_id_schema() -> Value {
     json!({ "type": "string", "pattern": "^[0-9]+$", "description": "One of the messageIds that send_sms returned.", "examples": ["10001"] })
-}
-
-pub(super) static GET_SMS_RATES: Tool = Tool {
-    name: "get_sms_rates",
-    title: "Read SMS prices",
-    description: "Tells what one SMS part costs this account, by country and network. Free of charge. \
-The whole list has thousands of rows: give a country, an operator, or both. A row whose Operator is \"All\" is the price for every network of the country, \"All other carriers\" for those that have no row of their own.\n\n\
-Example: {\"country\": \"LV\"}\n\
-Example: {\"country\": \"LV\", \"operator\": \"LMT\"}",
-    scope: Some(Permission::SmsRates),
-    waits: false,
-    hints: Hints::READS,
-    input: || {
-        json!({
-            "type": "object",
-            "properties": {
-                "country": { "type": "string", "description": "Only this country: ISO 3166-1 alpha-2, or its name.", "examples": ["LV", "Latvia"] },
-                "operator": { "type": "string", "description": "Only operators and networks whose name holds this text, in any case.", "examples": ["LMT"] },
-            },
-            "examples": [{ "country": "LV" }],
-        })
-    },
-    output: || {
-        json!({
-            "rates": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "CountryName": { "type": "string" },
-                        "CountryCode": { "type": "string", "description": "ISO 3166-1 alpha-2." },
-                        "Operator": { "type": "string" },
-                        "Network": { "type": "string" },
-                        "MCC": nullable("integer", "Mobile country code."),
-                        "MNC": nullable("string", "Mobile network code."),
-                        "Rate": { "type": "string", "description": "The price of one part, a decimal." },
-                    },
-                },
-            },
-            "currency": { "type": "string", "description": "The currency of every rate." },
-            "demonstration": { "type": "boolean", "description": "True when the prices are made up, because nobody has imported real ones." },
-        })
-    },
-    ask: |arguments| {
-        for name in ["country", "operator"] {
-            filter(arguments, name)?;
-        }
-        Ok(ApiRequest::get("/rates"))
-    },
-    read: read_rates,
-};
-
-/// An optional text; null and empty mean absent.
-fn filter<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, Envelope> {
-    match arguments.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
-        Some(_) => Err(Envelope::invalid(format!(
-            "Invalid value for the argument '{name}'; give a text."
-        ))),
-    }
-}
-
-fn read_rates(arguments: &Arguments, answer: &Answer<'_>) -> Option<Value> {
-    let Value::Array(mut rates) = answer.list()? else {
-        return None;
-    };
-    if let Some(country) = filter(arguments, "country").ok()? {
-        let wanted = country.to_lowercase();
-        let is_it = |value: &Value| value.as_str().is_some_and(|v| v.to_lowercase() == wanted);
-        rates.retain(|rate| is_it(&rate["CountryCode"]) || is_it(&rate["CountryName"]));
-    }
-    if let Some(operator) = filter(arguments, "operator").ok()? {
-        let wanted = operator.to_lowercase();
-        let holds = |value: &Value| {
-            value
-                .as_str()
-                .is_some_and(|v| v.to_lowercase().contains(&wanted))
-        };
-        rates.retain(|rate| holds(&rate["Operator"]) || holds(&rate["Network"]));
-    }
-    Some(json!({
-        "rates": rates,
-        "currency": answer.currency,
-        "demonstration": answer.response.headers().contains_key(DEMONSTRATION),
-    }))
 }

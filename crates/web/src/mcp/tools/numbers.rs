@@ -1,9 +1,10 @@
 //! Tools for number data and number correction. All are free of charge.
 
-use domain::Permission;
+use domain::{Msisdn, Permission};
 use http::HeaderName;
 use serde_json::{Map, Value, json};
 
+use super::paging::{CURSOR, LIMIT, NEXT_CURSOR, Page, cursor_schema, limit_schema, next_schema};
 use super::{Arguments, Hints, Tool, country_schema, in_address, nullable, operator_id_schema};
 use crate::mcp::api::{ApiRequest, segment};
 use crate::mcp::envelope::Envelope;
@@ -97,17 +98,24 @@ Example: {\"country\": \"US\", \"Page\": 2}",
 pub(super) static GET_MOBILE_PREFIXES: Tool = Tool {
     name: "get_mobile_prefixes",
     title: "List the mobile prefixes of a country",
-    description: "Lists the number ranges of a country's mobile operators. Free of charge. The longest prefix that a number begins with tells the operator that it was first given to; it may have been ported since, which only lookup_hlr can tell.\n\n\
-Example: {\"country\": \"LV\"}",
+    description: "Lists the number ranges of a country's mobile operators. Free of charge. The longest prefix that a number begins with tells the operator that it was first given to; it may have been ported since, which only lookup_hlr can tell. \
+To find the operator of one number, give it as number: only its prefix is returned. Large countries have thousands of prefixes; when nextCursor is not null, call it again with that cursor.\n\n\
+Example: {\"country\": \"LV\"}\n\
+Example, the operator of one number: {\"country\": \"LV\", \"number\": \"+37129111111\"}",
     scope: Some(Permission::NumbersRead),
     waits: false,
     hints: Hints::READS,
     input: || {
         json!({
             "type": "object",
-            "properties": { "country": country_schema() },
+            "properties": {
+                "country": country_schema(),
+                "number": { "type": "string", "description": "Only the longest prefix that this number begins with; the number in international form.", "examples": ["+37129111111"] },
+                LIMIT: limit_schema(),
+                CURSOR: cursor_schema(),
+            },
             "required": ["country"],
-            "examples": [{ "country": "LV" }],
+            "examples": [{ "country": "LV" }, { "country": "LV", "number": "+37129111111" }],
         })
     },
     output: || {
@@ -123,14 +131,54 @@ Example: {\"country\": \"LV\"}",
                     },
                 },
             },
+            "total": { "type": "integer", "description": "How many prefixes all pages together have." },
+            NEXT_CURSOR: next_schema(),
         })
     },
     ask: |arguments| {
         let country = in_address(arguments, "country", COUNTRY)?;
+        Page::read(arguments)?;
+        number(arguments)?;
         Ok(ApiRequest::get(format!("/prefixes/{country}")))
     },
-    read: |_, answer| Some(json!({ "prefixes": answer.list()? })),
+    read: |arguments, answer| {
+        let Value::Array(mut prefixes) = answer.list()? else {
+            return None;
+        };
+        if let Some(number) = number(arguments).ok()? {
+            prefixes = longest_prefix(prefixes, &number).into_iter().collect();
+        }
+        let total = prefixes.len();
+        let (prefixes, next) = Page::read(arguments).ok()?.of(prefixes);
+        Some(json!({ "prefixes": prefixes, "total": total, NEXT_CURSOR: next }))
+    },
 };
+
+/// The argument `number`.
+fn number(arguments: &Arguments) -> Result<Option<Msisdn>, Envelope> {
+    let text = match arguments.get("number") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    let number = Msisdn::parse(&text).map_err(|error| {
+        let message = format!("Invalid value for the argument 'number': {error}.");
+        Envelope::invalid(message)
+    });
+    number.map(Some)
+}
+
+fn longest_prefix(prefixes: Vec<Value>, number: &Msisdn) -> Option<Value> {
+    let length = |entry: &Value| {
+        let prefix = entry["prefix"].as_u64()?.to_string();
+        let is_prefix = number.digits().starts_with(&prefix);
+        is_prefix.then_some(prefix.len())
+    };
+    let entries = prefixes.into_iter();
+    let fitting = entries.filter_map(|entry| Some((length(&entry)?, entry)));
+    let longest = fitting.max_by_key(|(length, _)| *length);
+    longest.map(|(_, entry)| entry)
+}
 
 pub(super) static CORRECT_PHONE_NUMBER: Tool = Tool {
     name: "correct_phone_number",

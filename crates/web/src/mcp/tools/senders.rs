@@ -1,13 +1,12 @@
 //! Tools for sender IDs.
 
 use domain::Permission;
-use domain::ids::MAX_ID;
 use domain::sender::{SenderKind, SenderState};
 use serde_json::{Value, json};
 
-use super::{Answer, Arguments, Hints, Tool, body_without, in_address, nullable, whole};
+use super::paging::{CURSOR, LIMIT, NEXT_CURSOR, Page, cursor_schema, limit_schema, next_schema};
+use super::{Answer, Arguments, Hints, Tool, body_without, in_address, nullable};
 use crate::mcp::api::ApiRequest;
-use crate::mcp::envelope::Envelope;
 
 pub(super) static REGISTER_SENDER_ID: Tool = Tool {
     name: "register_sender_id",
@@ -132,8 +131,8 @@ Example, the next page: {\"cursor\": \"100\"}",
         json!({
             "type": "object",
             "properties": {
-                LIMIT: { "type": "integer", "minimum": 1, "maximum": MAX_SENDERS, "description": "At most so many: 1 to 500; 100 when absent." },
-                CURSOR: { "type": "string", "pattern": "^[0-9]+$", "description": "The nextCursor of the page before." },
+                LIMIT: limit_schema(),
+                CURSOR: cursor_schema(),
             },
             "examples": [{}],
         })
@@ -157,7 +156,7 @@ Example, the next page: {\"cursor\": \"100\"}",
                     },
                 },
             },
-            "nextCursor": nullable("string", "The cursor of the next page; null on the last one."),
+            NEXT_CURSOR: next_schema(),
         })
     },
     ask: |arguments| {
@@ -167,50 +166,14 @@ Example, the next page: {\"cursor\": \"100\"}",
         Ok(ApiRequest::get(path))
     },
     read: |arguments, answer| {
-        let Page { limit, offset } = Page::read(arguments).ok()?;
-        let Value::Array(mut senders) = answer.list()? else {
+        let page = Page::read(arguments).ok()?;
+        let Value::Array(senders) = answer.list()? else {
             return None;
         };
-        let has_more = senders.len() as u64 > limit;
-        senders.truncate(usize::try_from(limit).ok()?);
-        let next = has_more.then(|| (offset + limit).to_string());
-        Some(json!({ "senders": senders, "nextCursor": next }))
+        let (senders, next) = page.cut(senders);
+        Some(json!({ "senders": senders, NEXT_CURSOR: next }))
     },
 };
-
-const LIMIT: &str = "limit";
-const CURSOR: &str = "cursor";
-const MAX_SENDERS: u64 = 500;
-const DEFAULT_SENDERS: u64 = 100;
-
-/// A page of the senders.
-struct Page {
-    limit: u64,
-    offset: u64,
-}
-
-impl Page {
-    fn read(arguments: &Arguments) -> Result<Self, Envelope> {
-        let limit = whole(
-            arguments,
-            LIMIT,
-            1,
-            MAX_SENDERS,
-            "a whole number from 1 to 500",
-        )?;
-        let cursor = whole(
-            arguments,
-            CURSOR,
-            0,
-            MAX_ID,
-            "the nextCursor of the page before",
-        )?;
-        Ok(Self {
-            limit: limit.unwrap_or(DEFAULT_SENDERS),
-            offset: cursor.unwrap_or(0),
-        })
-    }
-}
 
 fn notification_schema() -> Value {
     json!({ "type": "string", "format": "uri", "description": "An http or https address that is told when the status changes." })

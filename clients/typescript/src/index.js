@@ -1,0 +1,2 @@
+export { ApiError, Switchboard } from "./client.js";
+export { SignatureError, fetchHandler, nodeHandler, readCallback, verifySignature } from "./callbacks.js";
