@@ -336,7 +336,20 @@ impl Submit {
         order: SmsInput<'_>,
     ) -> Result<Vec<Cost>, SubmitError> {
         let from = self.approvals.originator(access, &order.from).await?;
-        let checked = order.check(access.account, from, self.clock.now())?;
+        self.costs(order.check(access.account, from, self.clock.now())?)
+    }
+
+    /// What a request for Viber messages would cost, for each recipient. Nothing is stored.
+    pub async fn cost_viber(
+        &self,
+        access: &Access,
+        order: ViberInput<'_>,
+    ) -> Result<Vec<Cost>, SubmitError> {
+        let from = self.approvals.approved(access, &order.from).await?;
+        self.costs(order.check(access.account, from, self.clock.now())?)
+    }
+
+    fn costs(&self, checked: Checked) -> Result<Vec<Cost>, SubmitError> {
         let routed = self.route(checked)?;
         let cost = |destination: &Destination| Cost {
             to: destination.to,

@@ -35,7 +35,7 @@ const END: &str = concat!(
                 $10::bigint[], $11::bigint[])
             AS g (id, status, error, at_us, result, charged, carrier, sent_us, cost_micros)
         WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
-        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
+        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.country, m.channel, m.status, m.error,
             m.parts, m.trace, m.test_mode, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
     cost!(),
     " AS cost_micros,
@@ -68,7 +68,7 @@ const SET_LOOKUP_RESULTS: &str = "
 const SET_CHARGED: &str = "
     UPDATE message AS m SET charged_micros = 0 FROM UNNEST($1::bigint[]) AS g (id) WHERE m.id = ANY(ARRAY[g.id])";
 const COUNT_LOOKUPS: &str = count_traffic!(
-    "SELECT m.account_id, m.final_us, m.channel, m.network, m.status, m.error, m.parts,
+    "SELECT m.account_id, m.final_us, m.channel, m.network, m.country, m.status, m.error, m.parts,
         CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros
     FROM message AS m JOIN UNNEST($1::bigint[], $2::smallint[]) AS g (id, charged) ON m.id = ANY(ARRAY[g.id])"
 );

@@ -12,7 +12,7 @@ use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{self, seen_payload};
 use crate::rows::ended::EndedColumns;
 use crate::rows::records::Sent;
-use crate::rows::traffic::{EndedMessage, Tally};
+use crate::rows::traffic::{EndedMessage, Tally, counted_network};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
 /// Final states never change. `?9` is how many parts of an SMS or Viber message stay charged, NULL for all.
@@ -22,7 +22,7 @@ const END: &str = "
             THEN price_micros ELSE price_micros / max(parts, 1) * min(?9, max(parts, 1)) END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts,
-        coalesce(scheduled_us, accepted_us), trace, test_mode IS NOT NULL";
+        coalesce(scheduled_us, accepted_us), trace, test_mode IS NOT NULL, country";
 /// For a lookup that ended without an answer.
 const SET_LOOKUP_RESULT: &str =
     "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
@@ -247,6 +247,7 @@ struct Message {
     trace: Option<Box<TraceContext>>,
     /// Test messages are not counted.
     is_test: bool,
+    country: Option<i16>,
 }
 
 impl Message {
@@ -261,7 +262,7 @@ impl Message {
         EndedMessage {
             account_id: self.account_id,
             channel: self.channel,
-            network: self.network,
+            network: counted_network(self.network, self.country),
             status,
             error,
             parts: self.parts,
@@ -282,6 +283,7 @@ impl Message {
             began_us: row.get(7)?,
             trace: dispatch::trace(row.get_ref(8)?.as_bytes_or_null()?),
             is_test: row.get(9)?,
+            country: row.get(10)?,
         })
     }
 }
