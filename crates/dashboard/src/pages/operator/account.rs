@@ -355,13 +355,14 @@ async fn build(
         .map(|entry| entry.id.to_string());
     let currency = &dashboard.settings.currency;
     let available = account.balance.plus(account.rules.credit_limit);
+    let may_act = frame.who.as_ref().is_some_and(|who| who.is_person);
     Ok(AccountPage {
         frame,
         id: account.id.get(),
         name: account.name.clone(),
         name_in_address: super::in_address(&account.name),
         is_suspended: account.suspended,
-        may_act: frame.who.as_ref().is_some_and(|who| who.is_person),
+        may_act,
         created: account.created_at.into(),
         balance: Amount::new(account.balance, currency),
         available: Amount::new(available.max(Money::ZERO), currency),
