@@ -3,6 +3,7 @@
 //! A balance is always the sum of the account's ledger entries: both change in the same transaction. All messages of
 //! one batch are charged by one entry; each message stores its own price.
 
+mod priced;
 mod rule_change;
 mod text_roles;
 
@@ -16,6 +17,7 @@ use crate::money::Money;
 use crate::number::country::{Country, UnknownCountry};
 use crate::number::msisdn::Msisdn;
 
+pub use priced::{Priced, UnknownPriced};
 pub use rule_change::RuleChange;
 pub use text_roles::TextRoles;
 
@@ -224,16 +226,19 @@ pub enum EntryKind {
     Charge,
     /// Messages ended in a state that is not charged.
     Refund,
+    /// Messages from handsets were received.
+    Inbound,
 }
 
 impl EntryKind {
-    const ALL: [Self; 3] = [Self::Credit, Self::Charge, Self::Refund];
+    const ALL: [Self; 4] = [Self::Credit, Self::Charge, Self::Refund, Self::Inbound];
 
     pub const fn number(self) -> i16 {
         match self {
             Self::Credit => 1,
             Self::Charge => 2,
             Self::Refund => 3,
+            Self::Inbound => 4,
         }
     }
 
@@ -246,6 +251,7 @@ impl EntryKind {
             Self::Credit => "credit",
             Self::Charge => "charge",
             Self::Refund => "refund",
+            Self::Inbound => "inbound",
         }
     }
 }

@@ -49,6 +49,8 @@ kill_points! {
     ReceiptInside "receipt.inside" "A receipt and the final state of its message are written, but not committed."
     ReceiptCommitted "receipt.committed" "A receipt is stored, but neither reported nor acknowledged."
     ReceiptStored "receipt.stored" "A receipt is stored and about to be acknowledged to the carrier."
+    TextCame "text.came" "A text from a handset has arrived, and nothing of it is stored."
+    TextStored "text.stored" "A text from a handset is stored and about to be acknowledged to the carrier."
     CallbackClaimed "callback.claimed" "Due callbacks are claimed, but in no queue yet."
     CallbackBegins "callback.begins" "A callback is about to be sent."
     CallbackReceived "callback.received" "A callback was received, but that is not stored."

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use domain::billing::Priced;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{CatalogueEntry, CatalogueKind, CatalogueStore, StoreError};
-use domain::{AccountId, Channel, Clock};
+use domain::{AccountId, Clock};
 use numbering::reference::{Difference, Files, Problem, Reference, difference};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -45,7 +46,7 @@ pub enum ImportError {
 pub struct CatalogueSnapshot {
     /// Mobile operators, networks and prefixes.
     pub reference: Arc<Reference>,
-    prices: [Prices; 3],
+    prices: [Prices; Priced::ALL.len()],
     loaded: Vec<CatalogueEntry>,
 }
 
@@ -95,7 +96,7 @@ pub struct ReferencePlan {
 
 /// A checked price list, ready to be imported.
 pub struct PricePlan {
-    channel: Channel,
+    priced: Priced,
     account: Option<AccountId>,
     previous: u32,
     list: PriceList,
@@ -109,9 +110,10 @@ impl PricePlan {
         self.previous
     }
 
-    /// Whether it would leave everyone without a price, so that nothing could be sent.
+    /// Whether it would leave everyone without a price, so that nothing could be sent. Messages from handsets without a
+    /// price are free.
     pub fn leaves_nothing(&self) -> bool {
-        self.account.is_none() && self.list.rows().is_empty()
+        self.priced != Priced::Inbound && self.account.is_none() && self.list.rows().is_empty()
     }
 }
 
@@ -221,25 +223,25 @@ impl Catalogues {
     /// Checks a price list before an import: the general one, or one account's own prices.
     pub fn plan_prices(
         &self,
-        channel: Channel,
+        priced: Priced,
         account: Option<AccountId>,
         text: &str,
         format: Format,
     ) -> Result<PricePlan, ImportError> {
         let live = self.live();
         let list = PriceList::read(text, format, &live.reference).map_err(ImportError::Prices)?;
-        let kind = price_kind(channel, account);
-        let prices = live.prices(channel);
+        let kind = price_kind(priced, account);
+        let current = live.prices(priced);
         let nothing = PriceList::default();
         let before = match account {
-            None => &*prices.list,
-            Some(account) => prices
+            None => &*current.list,
+            Some(account) => current
                 .of_account
                 .get(&account)
                 .map_or(&nothing, |list| &**list),
         };
         Ok(PricePlan {
-            channel,
+            priced,
             account,
             previous: live.version(kind),
             difference: PriceDifference::between(before, &list),
@@ -251,7 +253,7 @@ impl Catalogues {
     pub async fn import_prices(&self, by: &Actor, plan: PricePlan) -> Result<u32, ImportError> {
         let rows = u32::try_from(plan.list.rows().len()).unwrap_or(u32::MAX);
         let account = plan.account;
-        let subject = format!("prices for {}, version {}", plan.channel, plan.previous + 1);
+        let subject = format!("prices for {}, version {}", plan.priced, plan.previous + 1);
         let difference = &plan.difference;
         let detail = format!(
             "{rows} rows: {} added, {} changed, {} removed",
@@ -263,7 +265,7 @@ impl Catalogues {
             .audit
             .record(by, account, Action::PricesImport, subject, detail)
             .await?;
-        let kind = price_kind(plan.channel, account);
+        let kind = price_kind(plan.priced, account);
         let content = plan.list.to_csv();
         let imported = self.import(kind, plan.previous, &content, rows).await;
         recorded.done(imported).await
@@ -349,8 +351,8 @@ impl Catalogues {
 }
 
 impl CatalogueSnapshot {
-    pub fn prices(&self, channel: Channel) -> &Prices {
-        &self.prices[channel.number()]
+    pub fn prices(&self, priced: impl Into<Priced>) -> &Prices {
+        &self.prices[priced.into().number()]
     }
 
     /// The version in force; 0 if nothing was ever imported.
@@ -391,28 +393,29 @@ async fn read_live(
     {
         reference = Arc::new(read);
     }
-    let mut prices = Vec::with_capacity(Channel::ALL.len());
-    for channel in Channel::ALL {
-        prices.push(read_channel(store, channel, &newest, &reference).await?);
+    let mut prices = Vec::with_capacity(Priced::ALL.len());
+    for priced in Priced::ALL {
+        prices.push(read_lists(store, priced, &newest, &reference).await?);
     }
     Ok(CatalogueSnapshot {
         reference,
-        prices: prices.try_into().expect("one for each channel"),
+        prices: prices.try_into().expect("one for each kind"),
         loaded: newest,
     })
 }
 
-/// The catalogue that holds the prices of a channel: the general one, or an account's.
-pub fn price_kind(channel: Channel, account: Option<AccountId>) -> CatalogueKind {
+/// The catalogue that holds prices: the general one, or an account's.
+pub fn price_kind(priced: Priced, account: Option<AccountId>) -> CatalogueKind {
     match account {
-        None => CatalogueKind::Rates(channel),
-        Some(account) => CatalogueKind::AccountRates(channel, account),
+        None => CatalogueKind::Rates(priced),
+        Some(account) => CatalogueKind::AccountRates(priced, account),
     }
 }
 
-async fn read_channel(
+/// Reads the general price list and those of accounts.
+async fn read_lists(
     store: &dyn CatalogueStore,
-    channel: Channel,
+    priced: Priced,
     newest: &[CatalogueEntry],
     reference: &Reference,
 ) -> Result<Prices, StoreError> {
@@ -420,10 +423,10 @@ async fn read_channel(
     let mut of_account = HashMap::new();
     for entry in newest {
         match entry.kind {
-            CatalogueKind::Rates(of) if of == channel => {
+            CatalogueKind::Rates(of) if of == priced => {
                 list = read_prices(store, *entry, reference).await?;
             }
-            CatalogueKind::AccountRates(of, account) if of == channel => {
+            CatalogueKind::AccountRates(of, account) if of == priced => {
                 if let Some(list) = read_prices(store, *entry, reference).await? {
                     of_account.insert(account, Arc::new(list));
                 }
@@ -431,8 +434,11 @@ async fn read_channel(
             _ => {}
         }
     }
-    let is_demonstration = list.is_none();
-    let list = list.unwrap_or_else(|| prices::demonstration(channel, reference));
+    let (list, is_demonstration) = match (list, priced) {
+        (Some(list), _) => (list, false),
+        (None, Priced::Channel(channel)) => (prices::demonstration(channel, reference), true),
+        (None, Priced::Inbound) => (PriceList::default(), false),
+    };
     Ok(Prices {
         list: Arc::new(list),
         of_account,

@@ -116,7 +116,8 @@ migrations! {
     33 "0033_inbound_sources" Compatible,
     34 "0034_verification" Compatible,
     35 "0035_proof" Compatible,
-    41 "0041_country" Compatible,
+    36 "0036_inbound_price" Compatible,
+    37 "0037_country" Compatible,
 }
 
 /// The migrations that a program knows.

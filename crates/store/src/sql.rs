@@ -129,6 +129,7 @@ mod tests {
             ("credit", EntryKind::Credit.number(), 1),
             ("charge", EntryKind::Charge.number(), 2),
             ("refund", EntryKind::Refund.number(), 3),
+            ("inbound", EntryKind::Inbound.number(), 4),
             ("API token", TokenKind::Api.number(), 0),
             ("access token", TokenKind::Access.number(), 1),
             ("refresh token", TokenKind::Refresh.number(), 2),

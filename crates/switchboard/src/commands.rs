@@ -32,6 +32,7 @@ mod token;
 mod verify;
 
 use std::fmt::Display;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let outcome = runtime.block_on(async {
+    // Boxed, because the runtime would compile everything three times, for each of its kinds.
+    let work: Pin<Box<dyn Future<Output = anyhow::Result<()>>>> = Box::pin(async {
         match command {
             Command::Serve(args) => serve::run(config, &cli.paths, args).await,
             Command::Account(command) => account::run(&config, command).await,
@@ -109,6 +111,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             }
         }
     });
+    let outcome = runtime.block_on(work);
     // A hanging name server must not keep the process from ending.
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome

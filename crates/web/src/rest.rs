@@ -5,6 +5,7 @@ mod body;
 mod caller;
 mod correction;
 mod cost;
+mod docs_page;
 mod document;
 mod hlr;
 mod inbox;

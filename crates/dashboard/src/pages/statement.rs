@@ -187,6 +187,7 @@ fn words(item: &str) -> &'static str {
         "corrections" => "Corrections",
         "charges" => "Charges for accepted messages",
         "refunds" => "Refunds for messages that were not sent",
+        "inbound" => "Messages from handsets",
         _ => "Closing balance",
     }
 }

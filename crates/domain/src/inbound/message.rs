@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::number::InboundNumber;
 use crate::ids::{AccountId, MessageId};
 use crate::message::text::{Coding, Udh};
+use crate::money::Money;
 use crate::number::network::Network;
 
 /// A message from a handset.
@@ -36,6 +37,8 @@ pub struct InboundMessage {
     pub is_incomplete: bool,
     /// When its first part was stored.
     pub received_at: Timestamp,
+    /// What the account pays for it.
+    pub price: Money,
 }
 
 /// The form in callbacks and responses.
@@ -103,6 +106,7 @@ mod tests {
             in_reply_to: MessageId::new(5),
             is_incomplete: false,
             received_at: "2026-11-17T08:09:10.9Z".parse().expect("a time"),
+            price: Money::from_micros(7),
         };
         let expected = r#"{"id":"7","from":"+37120000001","to":"1234","message":"Join \"us\"","received":"2026-11-17 08:09:10","parts":1,"coding":0,"udh":null,"mcc":"247","mnc":"02","keyword":"join","inReplyTo":"5","incomplete":false}"#;
         assert_eq!(message.payload(), expected);

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{AuditStore, StoreError};
+use crate::billing::Priced;
 use crate::ids::AccountId;
 use crate::message::channel::Channel;
 
@@ -11,10 +12,10 @@ use crate::message::channel::Channel;
 pub enum CatalogueKind {
     /// Mobile operators, networks and prefixes.
     Reference,
-    /// The general price list of a channel.
-    Rates(Channel),
-    /// The prices of a channel for one account, where they differ.
-    AccountRates(Channel, AccountId),
+    /// A general price list.
+    Rates(Priced),
+    /// The prices for one account, where they differ.
+    AccountRates(Priced, AccountId),
     /// The routing rules.
     Routes,
 }
@@ -24,8 +25,8 @@ impl CatalogueKind {
     pub const fn numbers(self) -> (i16, i64) {
         match self {
             Self::Reference => (1, 0),
-            Self::Rates(channel) => (rates(channel), 0),
-            Self::AccountRates(channel, account) => (rates(channel), account.as_i64()),
+            Self::Rates(priced) => (rates(priced), 0),
+            Self::AccountRates(priced, account) => (rates(priced), account.as_i64()),
             Self::Routes => (ROUTES, 0),
         }
     }
@@ -36,23 +37,24 @@ impl CatalogueKind {
             (ROUTES, 0) => return Some(Self::Routes),
             _ => {}
         }
-        let channel = Channel::ALL
+        let priced = Priced::ALL
             .into_iter()
-            .find(|channel| rates(*channel) == kind)?;
+            .find(|priced| rates(*priced) == kind)?;
         match account {
-            0 => Some(Self::Rates(channel)),
-            account => Some(Self::AccountRates(channel, AccountId::from_i64(account)?)),
+            0 => Some(Self::Rates(priced)),
+            account => Some(Self::AccountRates(priced, AccountId::from_i64(account)?)),
         }
     }
 }
 
 const ROUTES: i16 = 5;
 
-const fn rates(channel: Channel) -> i16 {
-    match channel {
-        Channel::Sms => 2,
-        Channel::Viber => 3,
-        Channel::Hlr => 4,
+const fn rates(priced: Priced) -> i16 {
+    match priced {
+        Priced::Channel(Channel::Sms) => 2,
+        Priced::Channel(Channel::Viber) => 3,
+        Priced::Channel(Channel::Hlr) => 4,
+        Priced::Inbound => 6,
     }
 }
 

@@ -76,6 +76,9 @@ pub struct LedgerTotals {
     pub charged_messages: u64,
     pub refunds: Money,
     pub refunded_messages: u64,
+    /// What messages from handsets cost.
+    pub inbound: Money,
+    pub inbound_messages: u64,
 }
 
 impl LedgerTotals {
@@ -86,6 +89,7 @@ impl LedgerTotals {
             .plus(self.corrections)
             .plus(self.charges)
             .plus(self.refunds)
+            .plus(self.inbound)
     }
 }
 

@@ -109,7 +109,7 @@ fn sort_key(key: Key, row: &PriceRow) -> impl Ord + '_ {
     )
 }
 
-/// The prices of one channel that are in force.
+/// The prices in force of one channel, or of messages from handsets.
 #[derive(Debug, Clone)]
 pub struct Prices {
     /// The general list.
@@ -121,7 +121,8 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// What one part, Viber message or lookup costs this account; `None` if that destination is not offered.
+    /// What one part, Viber message or lookup costs this account; `None` if that destination is not offered, or if a
+    /// message from there is free.
     pub fn price(&self, account: AccountId, location: &Location) -> Option<Money> {
         let own = || self.of_account.get(&account)?.price(location);
         own().or_else(|| self.list.price(location))

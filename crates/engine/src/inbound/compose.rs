@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::billing::Priced;
 use domain::inbound::assembly::WholeText;
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
@@ -9,7 +10,7 @@ use domain::inbound::words::{Request, Words};
 use domain::message::text::Udh;
 use domain::opt_out::OptOutKey;
 use domain::ports::{Cursor, MessageFilter, NewInbound, NewReply, Store, StoreError};
-use domain::{AccountId, Channel, MessageId, Msisdn, Originator, Timestamp};
+use domain::{AccountId, Channel, MessageId, Money, Msisdn, Network, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use super::owner::{AskedOf, Found, Owners};
@@ -64,10 +65,8 @@ impl Composer {
         let (whole, number) = (&text.whole.text, &text.to);
         let Found { owner, asked } = self.owners.find(number, whole, &self.words).await?;
         let sender = Msisdn::parse(&text.from).ok();
-        let network = sender
-            .as_ref()
-            .and_then(|sender| self.catalogues.live().reference.locate(sender).network);
         let account = owner.as_ref().map(|owner| owner.account);
+        let (network, price) = self.locate(sender.as_ref(), account, text.parts);
         let in_reply_to = match (account, sender) {
             (Some(account), Some(sender)) => {
                 let number = text.to.to_string();
@@ -98,10 +97,29 @@ impl Composer {
                 in_reply_to,
                 is_incomplete: text.whole.is_incomplete,
                 received_at: text.received_at,
+                price,
             },
             url,
             reply,
         })
+    }
+
+    /// The network of a sender, and what the account pays for a text from there.
+    fn locate(
+        &self,
+        sender: Option<&Msisdn>,
+        account: Option<AccountId>,
+        parts: u8,
+    ) -> (Option<Network>, Money) {
+        let Some(sender) = sender else {
+            return (None, Money::ZERO);
+        };
+        let live = self.catalogues.live();
+        let location = live.reference.locate(sender);
+        let prices = live.prices(Priced::Inbound);
+        let price = account.and_then(|account| prices.price(account, &location));
+        let price = price.map_or(Money::ZERO, |price| price.times(parts.into()));
+        (location.network, price)
     }
 
     /// Changes opt-out lists as a text asks, and returns the reply to it. The owner of the text replies, else the first

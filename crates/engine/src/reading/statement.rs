@@ -180,6 +180,8 @@ impl Statement {
             "chargedMessages": ledger.charged_messages,
             "refunds": ledger.refunds.to_string(),
             "refundedMessages": ledger.refunded_messages,
+            "inbound": ledger.inbound.to_string(),
+            "inboundMessages": ledger.inbound_messages,
             "closingBalance": ledger.closing().to_string(),
             "ended": self.lines.iter().map(line).collect::<Vec<_>>(),
             "inProgress": self.in_progress().to_string(),
@@ -187,7 +189,7 @@ impl Statement {
     }
 
     /// From the opening to the closing balance: name, number of messages, amount.
-    pub fn balance_rows(&self) -> [(&'static str, Option<u64>, Money); 6] {
+    pub fn balance_rows(&self) -> [(&'static str, Option<u64>, Money); 7] {
         let ledger = &self.ledger;
         [
             ("opening_balance", None, ledger.opening),
@@ -195,6 +197,7 @@ impl Statement {
             ("corrections", None, ledger.corrections),
             ("charges", Some(ledger.charged_messages), ledger.charges),
             ("refunds", Some(ledger.refunded_messages), ledger.refunds),
+            ("inbound", Some(ledger.inbound_messages), ledger.inbound),
             ("closing_balance", None, ledger.closing()),
         ]
     }
@@ -334,6 +337,8 @@ mod tests {
                 charged_messages: 9,
                 refunds: money(100_000),
                 refunded_messages: 1,
+                inbound: money(-50_000),
+                inbound_messages: 5,
             },
             lines: vec![StatementLine {
                 channel: Channel::Sms,
@@ -344,7 +349,7 @@ mod tests {
                 amount: money(700_000),
             }],
         };
-        assert_eq!(statement.ledger.closing(), money(4_950_000));
+        assert_eq!(statement.ledger.closing(), money(4_900_000));
         assert_eq!(statement.in_progress(), money(100_000));
         let csv = "section,item,channel,country,mcc,mnc,messages,parts,amount,currency\r\n\
             balance,opening_balance,,,,,,,1.00,EUR\r\n\
@@ -352,7 +357,8 @@ mod tests {
             balance,corrections,,,,,,,-0.25,EUR\r\n\
             balance,charges,,,,,9,,-0.90,EUR\r\n\
             balance,refunds,,,,,1,,0.10,EUR\r\n\
-            balance,closing_balance,,,,,,,4.95,EUR\r\n\
+            balance,inbound,,,,,5,,-0.05,EUR\r\n\
+            balance,closing_balance,,,,,,,4.90,EUR\r\n\
             messages,ended,sms,LV,247,01,8,9,-0.70,EUR\r\n\
             messages,in_progress,,,,,,,-0.10,EUR\r\n";
         assert_eq!(statement.to_csv(), csv);

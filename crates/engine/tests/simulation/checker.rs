@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use domain::Timestamp;
 use domain::delivery::report_payload;
 use domain::message::AcceptedMessages;
+use domain::{Code, Outcome, Timestamp};
 use jiff::SignedDuration;
 use memory_store::Row;
 
+use super::OPTED_OUT;
 use super::environment::State;
 
 /// How late a scheduled message may be after the faults have stopped.
@@ -30,6 +31,7 @@ pub(super) fn check(state: &State, requests: &[SentRequest], healed_at: Timestam
     reports(state, &mut breaches);
     money(state, &mut breaches);
     submits(state, healed_at, &mut breaches);
+    opt_outs(state, &mut breaches);
     breaches
 }
 
@@ -153,8 +155,28 @@ fn submits(state: &State, healed_at: Timestamp, breaches: &mut Vec<String>) {
     }
 }
 
+/// A message to a recipient that opted out ends with the code for it, unpaid and never sent; no other one does.
+fn opt_outs(state: &State, breaches: &mut Vec<String>) {
+    for (id, row) in &state.model.messages {
+        let outcome = row.ended.map(|(outcome, _)| outcome);
+        let is_refused = outcome == Some(Outcome::Failed(Code::OPTED_OUT));
+        let is_paid = row.price != 0;
+        let opted_out = row.queued.to.to_string() == OPTED_OUT;
+        if is_refused != opted_out || is_paid == opted_out {
+            breaches.push(format!(
+                "{id} to {} ended as {outcome:?} at the price {}",
+                row.queued.to, row.price
+            ));
+        }
+        if opted_out && state.submits.contains_key(id) {
+            breaches.push(format!("{id} was sent to a recipient that opted out"));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use domain::Msisdn;
     use memory_store::Model;
 
     use super::super::Run;
@@ -247,6 +269,23 @@ mod tests {
                 times[0] += SignedDuration::from_hours(1);
             },
             "was sent late",
+        ),
+        (
+            "a message is sent although its recipient opted out",
+            |state, id| {
+                let row = model(state).messages.get_mut(&id).expect("there");
+                row.queued.to = Msisdn::parse(OPTED_OUT).expect("a number");
+            },
+            "was sent to a recipient that opted out",
+        ),
+        (
+            "a message is refused although its recipient did not opt out",
+            |state, id| {
+                let row = model(state).messages.get_mut(&id).expect("there");
+                let at = row.due_at;
+                row.ended = Some((Outcome::Failed(Code::OPTED_OUT), at));
+            },
+            "at the price",
         ),
         (
             "a message is sent that is not stored",

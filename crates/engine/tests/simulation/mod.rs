@@ -44,6 +44,10 @@ const LOAD_DURATION: Duration = Duration::from_secs(40);
 const RECOVERY: Duration = Duration::from_mins(1);
 /// How many requests are made after the faults have stopped.
 const LAST_REQUESTS: u64 = 3;
+/// A recipient that opted out.
+const OPTED_OUT: &str = "+37120000002";
+/// How many of a thousand requests are to that recipient.
+const OPTED_OUT_PER_MILLE: u64 = 100;
 /// All queues must be empty after this time.
 const DRAIN_TIMEOUT: Duration = Duration::from_hours(3);
 
@@ -232,10 +236,15 @@ fn random_request(env: &Environment, number: u64) -> Request {
     let parts = 1 + u8::try_from(rng.below(3)).expect("small");
     let priority = Priority::ALL[usize::try_from(rng.below(3)).expect("small")];
     let account = AccountId::new(1 + rng.below(3)).expect("not zero");
+    let to = if rng.per_mille(OPTED_OUT_PER_MILLE) {
+        OPTED_OUT
+    } else {
+        "+37120000001"
+    };
     let checked = Checked {
         account,
         channel: Channel::Sms,
-        recipients: vec![Msisdn::parse("+37120000001").expect("a number")],
+        recipients: vec![Msisdn::parse(to).expect("a number")],
         from: Some(Originator::parse("Shop").expect("a name")),
         text: "Hello".to_owned(),
         carries_code: false,

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use domain::message::AcceptedMessages;
 use domain::ports::{NodeInfo, StoreError, WorkStore};
-use domain::{Channel, Clock};
+use domain::{Channel, Clock, Code, Money, Msisdn};
 use memory_store::MemoryStore;
 use numbering::reference::Location;
 use tokio::time::Instant;
 
-use super::Request;
 use super::environment::{Environment, SimulatedClock};
 use super::faulty_store::FaultyCalls;
 use super::liveness::Liveness;
 use super::network::{NETWORKS, Network, Receiver, Sinks};
 use super::unused::Unused;
+use super::{OPTED_OUT, Request};
 use crate::audit::Audit;
 use crate::batcher::Limits;
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
@@ -109,13 +109,17 @@ impl Slot {
         let table = routing.table();
         let checked = request.checked;
         let location = Location::default();
-        let destinations = checked.recipients.iter().map(|to| Destination {
-            to: *to,
-            refused: None,
-            location,
-            per_part: request.price,
-            price: request.price,
-            route: table.choose(checked.channel, checked.account, to, &location),
+        let opted_out = Msisdn::parse(OPTED_OUT).expect("a number");
+        let destinations = checked.recipients.iter().map(|to| {
+            let refused = (*to == opted_out).then_some(Code::OPTED_OUT);
+            Destination {
+                to: *to,
+                refused,
+                location,
+                per_part: request.price,
+                price: refused.map_or(request.price, |_| Money::ZERO),
+                route: table.choose(checked.channel, checked.account, to, &location),
+            }
         });
         let routed = RoutedRequest {
             destinations: destinations.collect(),

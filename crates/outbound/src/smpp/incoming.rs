@@ -100,8 +100,12 @@ impl DeliveryHandler {
             number: copy.1,
             hash: fields.hash(&self.carrier),
         };
+        pass(KillPoint::TextCame);
         let (kind, status) = match self.handsets.receive(copy, text).await {
-            Ok(()) => (Received::Handset, Status::OK),
+            Ok(()) => {
+                pass(KillPoint::TextStored);
+                (Received::Handset, Status::OK)
+            }
             Err(error) => {
                 tracing::debug!(carrier = self.carrier, %error, "a text from a handset could not be stored; the carrier will send it again");
                 (Received::NotTaken, Status::ESME_RX_T_APPN)

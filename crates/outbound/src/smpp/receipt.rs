@@ -61,10 +61,13 @@ pub fn parse(fields: &DeliveryFields<'_>) -> Parsed {
     let text = fields.letters();
     let written = text::parse(&text);
     let by_word = written.stat.and_then(State::from_word);
-    // Some carriers do not mark their receipts. A TLV that only receipts have is enough: no handset can set it.
+    // Some carriers do not mark their receipts. A state and a TLV that only receipts have are enough: no handset can set
+    // the TLV. Without a state nothing could be done with a receipt, but a text would be lost.
+    let has_state = fields.state.is_some() || by_word.is_some();
     let looks_like_one = written.id.is_some() && by_word.is_some();
-    let is_receipt =
-        kind == RECEIPT || fields.id.is_some() || fields.may_be_unmarked && looks_like_one;
+    let is_receipt = kind == RECEIPT
+        || fields.id.is_some() && has_state
+        || fields.may_be_unmarked && looks_like_one;
     if !is_receipt {
         return Parsed::Message;
     }

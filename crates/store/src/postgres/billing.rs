@@ -51,6 +51,18 @@ const REFUND: &str = concat!(
     ) AS owed JOIN account AS a ON a.id = owed.account_id",
     newest_entry!("a.id"),
 );
+const CHARGE_INBOUND: &str = concat!(
+    "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
+    SELECT a.id, coalesce(l.id, 0) + 1, ",
+    now_us!(),
+    ", 4, -owed.amount, coalesce(l.balance_micros, 0) - owed.amount, owed.messages, coalesce(l.spent_day, 0),
+        coalesce(l.spent_micros, 0)
+    FROM (
+        SELECT account_id, CAST(sum(price_micros) AS bigint) AS amount, count(*) AS messages
+        FROM UNNEST($1::bigint[], $2::bigint[]) AS g (account_id, price_micros) GROUP BY account_id
+    ) AS owed JOIN account AS a ON a.id = owed.account_id",
+    newest_entry!("a.id"),
+);
 const CREDIT: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note, spent_day,
         spent_micros)
@@ -152,6 +164,29 @@ pub(super) async fn refund(
     );
     locked?;
     refunded?;
+    Ok(())
+}
+
+/// Charges messages from handsets: accounts and prices. They are charged even if that leaves no money, because they have
+/// been received.
+pub(super) async fn charge_inbound(
+    transaction: &Transaction<'_>,
+    messages: &[(i64, i64)],
+) -> Result<(), Fault> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    let (accounts, prices): (Vec<i64>, Vec<i64>) = messages.iter().copied().unzip();
+    let lock = transaction.prepare_cached(LOCK).await?;
+    let statement = transaction.prepare_cached(CHARGE_INBOUND).await?;
+    let values: super::Values<'_> = &[&accounts, &prices];
+    let (locked, charged) = tokio::join!(
+        biased;
+        transaction.query(&lock, &values[..1]),
+        transaction.execute(&statement, values)
+    );
+    locked?;
+    charged?;
     Ok(())
 }
 

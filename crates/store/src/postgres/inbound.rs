@@ -20,7 +20,7 @@ use tokio_postgres::Row;
 use super::fault::Fault;
 use super::retry::Retryable;
 use super::transaction::{commit, execute, find, query};
-use super::{PostgresStore, Values, column, fault, retry};
+use super::{PostgresStore, Values, billing, column, fault, retry};
 use crate::rows::inbound::{
     CopyStep, FilterColumns, InboundColumns, KeyColumns, PartColumns, REPETITION_US, StoredCopy,
     entry_key, judge_copy, message, owned_number, part_sets, set_key, stored_part,
@@ -44,11 +44,14 @@ const STORE_COPIES: &str = concat!(
     now_us!(),
     " FROM UNNEST($1::bigint[], $2::bigint[], $3::bytea[]) AS c (session, number, hash)"
 );
-const STORE: &str = "
-    INSERT INTO inbound (id, account_id, carrier, sender, number, body, coding, udh, network, parts, keyword, in_reply_to,
-        incomplete, received_us)
+const STORE: &str = concat!(
+    "INSERT INTO inbound (",
+    sql::columns!(),
+    ")
     SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::smallint[],
-        $8::bytea[], $9::integer[], $10::smallint[], $11::text[], $12::bigint[], $13::boolean[], $14::bigint[])";
+        $8::bytea[], $9::integer[], $10::smallint[], $11::text[], $12::bigint[], $13::boolean[], $14::bigint[],
+        $15::bigint[])"
+);
 const NOTIFY: &str = concat!(
     "WITH created AS (
         INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries, kind)
@@ -188,7 +191,7 @@ impl StoreDelivered<'_> {
     }
 }
 
-/// Stores messages and their callbacks.
+/// Stores messages and their callbacks, and charges them.
 pub(super) async fn store_messages(
     transaction: &Transaction<'_>,
     messages: &[&NewInbound],
@@ -215,8 +218,12 @@ pub(super) async fn store_messages(
         &rows.iter().map(|row| row.in_reply_to).collect::<Vec<_>>(),
         &rows.iter().map(|row| row.incomplete).collect::<Vec<_>>(),
         &rows.iter().map(|row| row.received_us).collect::<Vec<_>>(),
+        &rows.iter().map(|row| row.price_micros).collect::<Vec<_>>(),
     ];
     execute(transaction, STORE, values).await?;
+    let priced = rows.iter().filter(|row| row.price_micros != 0);
+    let priced = priced.filter_map(|row| Some((row.account_id?, row.price_micros)));
+    billing::charge_inbound(transaction, &priced.collect::<Vec<_>>()).await?;
     let (mut accounts, mut ids) = (Vec::new(), Vec::new());
     let (mut urls, mut payloads) = (Vec::new(), Vec::new());
     for new in messages {

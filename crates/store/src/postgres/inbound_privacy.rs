@@ -27,10 +27,11 @@ const LOCK_CALLBACKS: &str = "
     SELECT c.message_id, c.state FROM UNNEST($1::bigint[]) AS g (id)
         JOIN callback AS c ON c.message_id = ANY(ARRAY[g.id])
     WHERE c.kind = 3 FOR UPDATE OF c";
-const LOCK: &str = "
-    SELECT id, account_id, carrier, sender, number, body, coding, udh, network, parts, keyword, in_reply_to, incomplete,
-        received_us
-    FROM inbound WHERE id = ANY($1) ORDER BY id FOR UPDATE";
+const LOCK: &str = concat!(
+    "SELECT ",
+    sql::columns!(),
+    " FROM inbound WHERE id = ANY($1) ORDER BY id FOR UPDATE"
+);
 const CHANGE: &str = "
     UPDATE inbound AS i SET sender = g.sender, number = g.number, body = g.body, udh = g.udh, keyword = g.keyword
     FROM UNNEST($1::bigint[], $2::text[], $3::text[], $4::bytea[], $5::bytea[], $6::text[])

@@ -1,6 +1,5 @@
 //! Rows of messages from handsets.
 
-use domain::CallbackUrl;
 use domain::inbound::assembly::PartText;
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
@@ -11,6 +10,7 @@ use domain::ports::{
     DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundOwner, InboundPart,
     NumberEntry, OwnedNumber, PartKey, PartSet,
 };
+use domain::{CallbackUrl, Money};
 
 use super::billing::network;
 use super::{Corrupt, SqlRow, account_id, message_id, micros, timestamp, utf8};
@@ -68,6 +68,7 @@ pub(crate) struct InboundColumns {
     pub(crate) in_reply_to: Option<i64>,
     pub(crate) incomplete: bool,
     pub(crate) received_us: i64,
+    pub(crate) price_micros: i64,
 }
 
 impl InboundColumns {
@@ -87,6 +88,7 @@ impl InboundColumns {
             in_reply_to: message.in_reply_to.map(domain::ids::MessageId::as_i64),
             incomplete: message.is_incomplete,
             received_us: micros(message.received_at),
+            price_micros: message.price.micros(),
         }
     }
 }
@@ -112,6 +114,7 @@ pub(crate) fn message<R: SqlRow>(row: &R) -> Result<InboundMessage, R::Error> {
         in_reply_to: in_reply_to.map(message_id).transpose()?,
         is_incomplete: row.column(12)?,
         received_at: timestamp(row.column(13)?)?,
+        price: Money::from_micros(row.column(14)?),
     })
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct SumColumns {
     charged_messages: i64,
     refunds: i64,
     refunded_messages: i64,
+    inbound: i64,
+    inbound_messages: i64,
 }
 
 impl SumColumns {
@@ -52,6 +54,8 @@ impl SumColumns {
             charged_messages: row.column(7)?,
             refunds: row.column(8)?,
             refunded_messages: row.column(9)?,
+            inbound: row.column(10)?,
+            inbound_messages: row.column(11)?,
         })
     }
 }
@@ -91,8 +95,10 @@ impl Sums {
         add(&mut totals.corrections, sums.corrections);
         add(&mut totals.charges, sums.charges);
         add(&mut totals.refunds, sums.refunds);
+        add(&mut totals.inbound, sums.inbound);
         totals.charged_messages += count(sums.charged_messages)?;
         totals.refunded_messages += count(sums.refunded_messages)?;
+        totals.inbound_messages += count(sums.inbound_messages)?;
         self.balance = self.balance.saturating_add(sums.all);
         self.after = sums.last.unwrap_or(self.after);
         Ok(sums.entries >= i64::from(STEP))

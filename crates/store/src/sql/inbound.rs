@@ -15,13 +15,15 @@ pub(crate) const SET_URL: Sql = sql!("UPDATE account SET inbound_url = ?2 WHERE 
 macro_rules! columns {
     () => {
         "id, account_id, carrier, sender, number, body, coding, udh, network, parts, keyword, in_reply_to, incomplete,
-            received_us"
+            received_us, price_micros"
     };
 }
+pub(crate) use columns;
+
 pub(crate) const STORE: Sql = sql!(concat!(
     "INSERT INTO inbound (",
     columns!(),
-    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
 ));
 pub(crate) const FIND: Sql = sql!(concat!(
     "SELECT ",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use domain::billing::EntryKind;
 use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, MessageId, NodeId};
 use domain::inbound::message::InboundMessage;
@@ -15,6 +16,7 @@ use domain::{CallbackUrl, Timestamp};
 use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use super::billing::Change;
 use super::senders::{CREATE_CALLBACK, QUEUE_CALLBACK};
 use super::{SqliteStore, access, clock};
 use crate::rows::inbound::{
@@ -276,7 +278,7 @@ fn find_copies(
         .collect()
 }
 
-/// Stores a message and its callback.
+/// Stores a message and its callback, and charges it.
 pub(super) fn store(db: &Connection, new: &NewInbound, now_us: i64) -> Result<()> {
     let columns = InboundColumns::from_message(&new.message);
     db.prepare_cached(sql::STORE.sqlite)?.execute(params![
@@ -294,7 +296,19 @@ pub(super) fn store(db: &Connection, new: &NewInbound, now_us: i64) -> Result<()
         columns.in_reply_to,
         columns.incomplete,
         columns.received_us,
+        columns.price_micros,
     ])?;
+    if let Some(account_id) = columns.account_id.filter(|_| columns.price_micros != 0) {
+        let charge = Change {
+            account_id,
+            kind: EntryKind::Inbound,
+            amount_micros: -columns.price_micros,
+            messages: 1,
+            note: None,
+            at_us: now_us,
+        };
+        charge.write_entry(db)?;
+    }
     if let (Some(account), Some(url)) = (columns.account_id, &new.url) {
         let callback = db.prepare_cached(CREATE_CALLBACK)?.insert(params![
             account,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::Channel;
+use domain::billing::Priced;
 use domain::ports::{CatalogueEntry, CatalogueKind, Store};
 
 use super::sample::{account, at};
@@ -12,7 +13,7 @@ on_both_stores!(
     one_of_two_concurrent_imports_is_refused,
 );
 
-const RATES: CatalogueKind = CatalogueKind::Rates(Channel::Sms);
+const RATES: CatalogueKind = CatalogueKind::Rates(Priced::Channel(Channel::Sms));
 
 async fn import(store: &Arc<dyn Store>, kind: CatalogueKind, previous: u32, content: &str) -> bool {
     let second = i64::from(previous) + 1;
@@ -31,7 +32,7 @@ fn entry(kind: CatalogueKind, version: u32) -> CatalogueEntry {
 
 async fn every_import_is_stored_as_a_version(store: Arc<dyn Store>) {
     assert_eq!(store.list_newest().await.expect("answers"), []);
-    let of_account = CatalogueKind::AccountRates(Channel::Hlr, account(3));
+    let of_account = CatalogueKind::AccountRates(Priced::Channel(Channel::Hlr), account(3));
     for (kind, previous, content) in [
         (RATES, 0, "one"),
         (RATES, 1, "two"),

@@ -244,6 +244,7 @@ async fn check_totals(store: &Arc<dyn Store>, acme: AccountId) {
             charged_messages: 5,
             refunds: money(1_000),
             refunded_messages: 1,
+            ..LedgerTotals::default()
         };
         assert_eq!(found, expected, "day {day}");
         opening = found.closing();

@@ -12,10 +12,11 @@ use domain::ports::{
     CallbackFilter, Cursor, Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter,
     InboundOwner, InboundPart, NewInbound, NumberEntry, SenderRight, Store,
 };
-use domain::{AccountId, CallbackUrl, MessageId, Network, NodeId, Timestamp};
+use domain::{AccountId, CallbackUrl, MessageId, Money, Network, NodeId, Timestamp};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
+use super::money::{assert_balanced, balance};
 use super::sample::{create_account, message};
 use super::steps::join;
 
@@ -23,6 +24,7 @@ on_both_databases!(
     numbers_and_keywords_belong_to_accounts,
     an_account_may_send_under_its_numbers,
     a_message_is_stored_with_its_callback,
+    a_message_with_a_price_is_charged_once,
     parts_become_one_message,
     a_reference_is_used_again,
     messages_are_listed_by_owner_sender_number_and_time,
@@ -60,6 +62,7 @@ pub(super) fn sample(id: u64, account: Option<AccountId>) -> NewInbound {
             in_reply_to: MessageId::new(5),
             is_incomplete: false,
             received_at: at(0),
+            price: Money::ZERO,
         },
         url: account.map(|_| url("https://example.com/inbound")),
         reply: None,
@@ -231,6 +234,55 @@ pub(super) async fn deliver_parts(store: &Arc<dyn Store>, parts: &[InboundPart],
             .iter()
             .all(|result| *result == DeliveredResult::Stored)
     );
+}
+
+async fn a_message_with_a_price_is_charged_once(database: Database) {
+    let store = database.open().await;
+    let (acme, other) = (
+        create_account(&store, "acme").await,
+        create_account(&store, "other").await,
+    );
+    let node = join(&store).await;
+    let before = balance(&store, acme).await;
+    let priced = |id, account, micros| {
+        let mut new = sample(id, account);
+        new.message.price = Money::from_micros(micros);
+        new
+    };
+    let messages = [
+        priced(11, Some(acme), 300),
+        priced(12, Some(other), 50),
+        priced(13, Some(acme), 400),
+        priced(14, None, 1_000),
+        priced(15, Some(acme), 0),
+    ];
+    let delivered = |new: &NewInbound| Delivered::Message(Box::new(new.clone()));
+    let batch = (0..).zip(&messages);
+    let batch = batch.map(|(n, new)| (copy(1, n, u8::try_from(n).expect("small")), delivered(new)));
+    let results = deliver(&store, node, batch.collect()).await;
+    assert_eq!(results, [DeliveredResult::Stored; 5]);
+    assert_eq!(balance(&store, acme).await, before - 700);
+    assert_eq!(balance(&store, other).await, before - 50);
+    let found = store.find_inbound(Some(acme), message(13)).await;
+    assert_eq!(found.expect("answers").as_ref(), Some(&messages[2].message));
+
+    // A repetition costs nothing. What was received is charged even if the account has no money left.
+    store.end_delivering(1).await.expect("ends");
+    let again = vec![(copy(2, 0, 0), delivered(&priced(16, Some(acme), 300)))];
+    let results = deliver(&store, node, again).await;
+    assert_eq!(results, [DeliveredResult::Repeated]);
+    assert_eq!(balance(&store, acme).await, before - 700);
+    let dear = priced(17, Some(acme), before);
+    assert!(store.store_once([7; 16], &dear).await.expect("answers"));
+    assert!(!store.store_once([7; 16], &dear).await.expect("answers"));
+    assert_eq!(balance(&store, acme).await, -700);
+    assert_balanced(&store).await;
+    let (always, never) = (at(-1_000_000_000), at(3_000_000_000));
+    let totals = store.ledger_totals(acme, always, never).await;
+    let totals = totals.expect("answers");
+    assert_eq!(totals.inbound.micros(), -700 - before);
+    assert_eq!((totals.inbound_messages, totals.charged_messages), (3, 0));
+    assert_eq!(totals.closing().micros(), -700);
 }
 
 async fn parts_become_one_message(database: Database) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use domain::Channel;
+use domain::billing::Priced;
 
 use super::Output;
 
@@ -59,9 +59,9 @@ pub(crate) struct PriceListSelector {
     /// [default: the general price list]
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
-    /// The channel of the prices: sms, viber or hlr
+    /// The channel of the prices: sms, viber, hlr, or inbound for messages from handsets, by the network of the handset
     #[arg(long, default_value_t)]
-    pub(crate) channel: Channel,
+    pub(crate) channel: Priced,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

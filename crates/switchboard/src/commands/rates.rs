@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
+use domain::AccountId;
+use domain::billing::Priced;
 use domain::ports::CatalogueKind;
-use domain::{AccountId, Channel};
 use engine::catalogue::prices::{Format, PriceDifference, PriceList, PriceRow};
 use engine::catalogue::{ImportError, PricePlan, price_kind};
 use engine::{Actor, Catalogues};
@@ -83,7 +84,7 @@ async fn import(config: &Config, args: RatesImport) -> anyhow::Result<()> {
 /// Checks a price list before its import.
 fn plan(
     catalogues: &Catalogues,
-    channel: Channel,
+    channel: Priced,
     account: Option<AccountId>,
     text: &str,
     format: ListFormat,
@@ -136,7 +137,7 @@ async fn export(config: &Config, args: RatesExport) -> anyhow::Result<()> {
 
 fn in_effect(
     catalogues: &Catalogues,
-    channel: Channel,
+    channel: Priced,
     account: Option<AccountId>,
     format: ListFormat,
 ) -> String {
@@ -181,7 +182,7 @@ async fn stored_version(
 }
 
 /// Warns that the prices in effect are made up.
-pub(super) fn warn_of_demonstration(catalogues: &Catalogues, channel: Channel) {
+pub(super) fn warn_of_demonstration(catalogues: &Catalogues, channel: Priced) {
     if catalogues.live().prices(channel).is_demonstration {
         eprintln!(
             "No price list was imported: the demonstration list is in force. Its prices are made up; import your own before you bill anybody."

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
-use domain::Channel;
+use domain::billing::Priced;
 use domain::ports::CatalogueKind;
 use engine::catalogue::prices::{Format, PriceList, Prices};
 use engine::catalogue::{ImportError, ReferenceFiles, ReferencePlan};
@@ -115,9 +115,9 @@ fn lost_prices(catalogues: &Catalogues, files: &ReferenceFiles) -> Vec<String> {
         return Vec::new();
     };
     let live = catalogues.live();
-    Channel::ALL
+    Priced::ALL
         .into_iter()
-        .flat_map(|channel| lists(channel, live.prices(channel)))
+        .flat_map(|priced| lists(priced, live.prices(priced)))
         .flat_map(|(list_name, list)| {
             let read = PriceList::read(&list.to_csv(), Format::Csv, &reference);
             let problems = read.err().unwrap_or_default().into_iter();
@@ -126,12 +126,12 @@ fn lost_prices(catalogues: &Catalogues, files: &ReferenceFiles) -> Vec<String> {
         .collect()
 }
 
-/// Every price list of a channel, with its name.
-fn lists(channel: Channel, prices: &Prices) -> Vec<(String, &PriceList)> {
-    let mut lists = vec![(format!("the price list for {channel}"), &*prices.list)];
-    let own = prices.of_account.iter();
+/// Every price list of one kind, with its name.
+fn lists(priced: Priced, of: &Prices) -> Vec<(String, &PriceList)> {
+    let mut lists = vec![(format!("the price list for {priced}"), &*of.list)];
+    let own = of.of_account.iter();
     lists.extend(own.map(|(account, list)| {
-        let name = format!("the prices of account {account} for {channel}");
+        let name = format!("the prices of account {account} for {priced}");
         (name, &**list)
     }));
     lists

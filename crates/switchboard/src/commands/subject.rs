@@ -247,6 +247,7 @@ fn inbound_as_json(detail: &InboundDetail, names: &HashMap<AccountId, String>) -
         "keyword": message.keyword,
         "inReplyTo": message.in_reply_to.map(|id| id.to_string()),
         "incomplete": message.is_incomplete,
+        "price": message.price.to_string(),
         "callbacks": callbacks.collect::<Vec<_>>(),
     })
 }

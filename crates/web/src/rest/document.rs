@@ -1,17 +1,12 @@
 //! The OpenAPI document: its frame, and the shapes that requests are described by.
 
 use axum::Router;
-use axum::middleware::map_response;
-use axum::response::Response;
-use http::HeaderValue;
-use http::header::CONTENT_SECURITY_POLICY;
 use serde::Serialize;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
-use utoipa_swagger_ui::SwaggerUi;
 
-use super::operations;
+use super::{docs_page, operations};
 
 /// The prefix of headers in the source; the configured prefix replaces it.
 const PREFIX: &str = "X-Service-";
@@ -24,21 +19,9 @@ fn document(header_prefix: &str) -> Document {
     serde_json::from_str(&text).expect("a header's name needs no escapes")
 }
 
-/// Swagger UI needs inline styles.
-const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-);
-
 /// The document at `/openapi.json`, and the page for people at `/docs`.
 pub fn document_router(header_prefix: &str) -> Router {
-    let page = SwaggerUi::new("/docs").url("/openapi.json", document(header_prefix));
-    Router::new()
-        .merge(page)
-        .layer(map_response(async |mut response: Response| {
-            let headers = response.headers_mut();
-            headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
-            response
-        }))
+    docs_page::router(document(header_prefix))
 }
 
 /// The document without operations.

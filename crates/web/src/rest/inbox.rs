@@ -213,6 +213,7 @@ mod tests {
             in_reply_to: None,
             is_incomplete: false,
             received_at: domain::Timestamp::UNIX_EPOCH,
+            price: domain::Money::ZERO,
         };
         let record = serde_json::to_value(message.record()).expect("JSON");
         let schema = serde_json::to_value(InboundMessage::schema()).expect("JSON");

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use domain::MessageId;
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
 use domain::message::text::Coding;
+use domain::{MessageId, Money};
 use http::StatusCode;
 
 use super::conversation;
 use super::list::tags;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{HIDDEN, Moment};
+use crate::kit::format::{HIDDEN, Moment, money};
 use crate::kit::location::Locations;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::Member;
@@ -42,6 +42,8 @@ pub(crate) struct InboundView {
     pub(crate) udh: Option<String>,
     pub(crate) carrier: String,
     pub(crate) in_reply_to: Option<MessageId>,
+    /// `None` if it was free.
+    pub(crate) price: Option<String>,
 }
 
 pub(super) async fn show(
@@ -90,6 +92,8 @@ impl Dashboard {
             udh: udh.map(ToString::to_string),
             carrier: message.carrier.clone(),
             in_reply_to: message.in_reply_to,
+            price: (message.price != Money::ZERO)
+                .then(|| money(message.price, &self.settings.currency)),
         }
     }
 }

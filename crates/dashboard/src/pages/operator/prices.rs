@@ -7,8 +7,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use domain::billing::Priced;
 use domain::ports::{AccountRecord, CatalogueEntry};
-use domain::{AccountId, Channel, Country};
+use domain::{AccountId, Country};
 use engine::catalogue::prices::{Format, PriceList, PriceRow, Prices};
 use engine::catalogue::{ImportError, PricePlan, price_kind};
 use engine::identity::accounts::AccountError;
@@ -54,7 +55,7 @@ struct Tab {
 }
 
 struct PriceListChoice {
-    channel: Channel,
+    channel: Priced,
     /// `None`: the price list for everyone.
     account: Option<AccountRecord>,
 }
@@ -94,7 +95,7 @@ impl PriceListChoice {
     ) -> Result<Self, Failure> {
         let not_found = || Failure::NotFound(Box::new(operator.frame()));
         let channel = match channel {
-            None => Channel::Sms,
+            None => Priced::default(),
             Some(name) => name.parse().map_err(|_| not_found())?,
         };
         let account = match account {
@@ -133,7 +134,7 @@ impl PriceListChoice {
     }
 }
 
-fn address(path: &str, channel: Channel, account: &str) -> String {
+fn address(path: &str, channel: Priced, account: &str) -> String {
     if account.is_empty() {
         return format!("{path}?channel={channel}");
     }
@@ -295,9 +296,7 @@ async fn build(
     let hidden = fitting.len().saturating_sub(SHOWN_ROWS);
     Ok(PricesPage {
         frame,
-        tabs: Channel::ALL
-            .map(|channel| Tab::new(channel, &choice))
-            .into(),
+        tabs: Priced::ALL.map(|channel| Tab::new(channel, &choice)).into(),
         search: query.text("search").to_owned(),
         is_demonstration,
         version: history.first().map(|one| VersionRow::new(one, &export)),
@@ -327,7 +326,7 @@ fn searchable(row: &PriceRow) -> String {
 }
 
 impl Tab {
-    fn new(channel: Channel, here: &PriceListChoice) -> Self {
+    fn new(channel: Priced, here: &PriceListChoice) -> Self {
         Self {
             channel: channel.name(),
             address: address(HERE, channel, here.account_name()),
@@ -348,7 +347,7 @@ impl VersionRow {
 }
 
 impl OwnList {
-    fn new(name: &str, channel: Channel, rows: usize) -> Self {
+    fn new(name: &str, channel: Priced, rows: usize) -> Self {
         Self {
             name: name.to_owned(),
             address: address(HERE, channel, name),

@@ -191,6 +191,7 @@ fn receipts_and_messages_are_distinguished() {
             None,
             Parsed::Message,
         ),
+        ("a name, no state", 0, b"Yes", Some(b"7"), Parsed::Message),
         ("an answer of a user", 0x10, b"Yes", None, Parsed::Message),
     ];
     for (name, esm_class, text, id, expected) in cases {

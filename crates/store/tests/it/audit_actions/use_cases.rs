@@ -213,7 +213,7 @@ impl UseCases {
         let (account, format) = (Some(self.account), Format::Csv);
         let plan = self
             .catalogues
-            .plan_prices(Channel::Sms, account, list, format);
+            .plan_prices(Channel::Sms.into(), account, list, format);
         let plan = plan.expect("a good list");
         let imported = self.catalogues.import_prices(&self.actor, plan).await;
         imported.expect("there is no concurrent import");

@@ -22,7 +22,7 @@ pub(in crate::commands) async fn lookup(config: &Config, args: LookupArgs) -> an
     let store = store(config).await?;
     let account = account_id(&store, args.account.as_deref()).await?;
     let catalogues = catalogues(store).await?;
-    rates::warn_of_demonstration(&catalogues, Channel::Sms);
+    rates::warn_of_demonstration(&catalogues, Channel::Sms.into());
     let live = catalogues.live();
     let examined: Vec<_> = args
         .numbers

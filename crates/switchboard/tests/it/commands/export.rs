@@ -133,6 +133,7 @@ fn statement(backend: Backend) {
         "corrections",
         "charges",
         "refunds",
+        "inbound",
     ]
     .map(amount);
     assert_eq!(sum.iter().sum::<i64>(), amount("closingBalance"), "{json}");

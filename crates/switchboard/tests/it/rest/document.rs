@@ -158,6 +158,12 @@ fn the_page_needs_nothing_from_outside() {
         let response = service.raw("GET", &path, &[], b"");
         assert_eq!(response.status, 200, "{path}");
         assert!(!response.body.is_empty(), "{path}");
+        let gzip = [("Accept-Encoding", "gzip")];
+        let compressed = service.raw("GET", &path, &gzip, b"");
+        let has_gzip = |body: &[u8]| body.starts_with(&[0x1F, 0x8B]);
+        let is_encoded = compressed.header("content-encoding") == Some("gzip");
+        assert_eq!(has_gzip(&compressed.body), is_encoded, "{path}");
+        assert!(!has_gzip(&response.body), "{path}");
     }
     let start = service
         .raw("GET", "/docs/swagger-initializer.js", &[], b"")

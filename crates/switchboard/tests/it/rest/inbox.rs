@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::receiver::Receiver;
 
-use super::service::{Service, sms_with, wait_for};
+use super::money::{check_ledger, import};
+use super::service::{Service, in_seconds, sms_with, wait_for};
 
 on_both_backends!(
     replies_are_in_the_inbox_of_their_number,
+    a_reply_costs_what_the_inbound_list_says,
     the_echo_answers_a_message,
 );
 
@@ -117,6 +119,50 @@ fn replies_are_in_the_inbox_of_their_number(backend: Backend) {
     command(&service, &["number", "remove", "--number", "1234"]);
     let unclaimed = reply(&service, "+37120000001", "1234", "Anybody?");
     assert_eq!(service.get(&format!("/sms/inbox/{unclaimed}")).status, 404);
+}
+
+fn a_reply_costs_what_the_inbound_list_says(backend: Backend) {
+    let service = Service::start(backend);
+    command(
+        &service,
+        &["number", "add", "--number", "1234", "--account", "main"],
+    );
+    let before = service.balance();
+    reply(&service, "+37120000001", "1234", "free");
+    assert_eq!(service.balance(), before, "there is no list yet");
+
+    let list = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n\
+        Latvia,LV,Default,Default,247,,0.25\n";
+    import(&service, list, &["--channel", "inbound"]);
+    reply(&service, "+37120000001", "1234", "Hello");
+    reply(&service, "+447700900001", "1234", "not in the list");
+    reply(&service, "+37120000001", "1235", "nobody's");
+    let own = list.replace("0.25", "0.10");
+    import(
+        &service,
+        &own,
+        &["--channel", "inbound", "--account", "main"],
+    );
+    reply(&service, "+37120000001", "1234", "Hello again");
+    check_ledger(&service);
+    let month = in_seconds(0).strftime("%Y-%m").to_string();
+    let arguments = [
+        "account",
+        "statement",
+        "main",
+        "--month",
+        &month,
+        "--format",
+        "json",
+    ];
+    let statement = service.server.cli_json(&arguments);
+    assert_eq!(statement["inbound"], "-0.35", "{statement}");
+    assert_eq!(statement["inboundMessages"], 2, "{statement}");
+    assert_eq!(
+        statement["closingBalance"],
+        json!(service.balance()),
+        "{statement}"
+    );
 }
 
 fn the_echo_answers_a_message(backend: Backend) {

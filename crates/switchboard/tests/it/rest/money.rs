@@ -23,7 +23,7 @@ fn start(backend: Backend) -> Service {
     service
 }
 
-fn import(service: &Service, list: &str, more: &[&str]) {
+pub(super) fn import(service: &Service, list: &str, more: &[&str]) {
     let folder = temp_dir("rates").expect("a temporary folder");
     let file = folder.path().join("list.csv");
     std::fs::write(&file, list).expect("the list is written");
@@ -41,7 +41,7 @@ fn set(service: &Service, rules: &[&str]) {
     assert!(output.status.success(), "{output:?}");
 }
 
-fn check_ledger(service: &Service) {
+pub(super) fn check_ledger(service: &Service) {
     let output = service.server.cli(&["account", "check"]);
     assert!(output.status.success(), "{output:?}");
 }

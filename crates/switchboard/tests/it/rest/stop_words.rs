@@ -97,10 +97,12 @@ fn stop_ends_sending_and_start_resumes_it(backend: Backend) {
     });
 
     write(&service, NUMBER, "start");
-    let texts = wait_for("messages again", || {
-        (code(&service) == 0).then(|| received(&service, NUMBER))
+    wait_for("messages again", || (code(&service) == 0).then_some(()));
+    wait_for("the reply to START", || {
+        let texts = received(&service, NUMBER);
+        let is_there = texts.iter().any(|text| text.contains("Reply STOP"));
+        is_there.then_some(())
     });
-    assert!(texts.iter().any(|text| text.contains("Reply STOP")));
     assert_eq!(listed(&service, &service.token), json!([]));
 
     // The account gets these messages like any other.

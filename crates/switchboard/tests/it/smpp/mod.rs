@@ -4,6 +4,7 @@
 
 mod bulk;
 mod inbound;
+mod kannel;
 mod late_answers;
 pub(crate) mod octets;
 mod refused;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::contents::{DatabaseContents, Row};
+use super::handset_checker;
 use super::log::{Answer, Fault, Observations, Report, RequestRecord, Submit};
 
 /// How late a message may be once all faults are over, not counting stalls of the machine.
@@ -69,6 +70,7 @@ pub(super) fn check(
     checker.check_times();
     checker.check_repetitions();
     checker.check_contents();
+    handset_checker::check(&observed.texts, contents, &mut checker.verdict);
     checker.verdict
 }
 

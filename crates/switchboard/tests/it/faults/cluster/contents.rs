@@ -24,6 +24,7 @@ const UNDELIVERED_REPORTS: &str = "SELECT message_id FROM callback WHERE state I
 /// Messages with a part that two attempts have settled. Only the owner of a message may settle it, so there are none.
 const SETTLED_TWICE: &str =
     "SELECT id FROM transit WHERE id IS NOT NULL GROUP BY id, part HAVING count(*) > 1";
+const INBOUND: &str = "SELECT id, body, account_id, incomplete FROM inbound";
 const TABLES: &str = "
     SELECT relname::text FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace
     WHERE relkind = 'r' AND n.nspname = 'public'";
@@ -46,6 +47,15 @@ pub(super) struct Row {
     pub(super) price: i64,
 }
 
+/// A stored text from a handset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InboundRow {
+    pub(super) id: u64,
+    pub(super) text: String,
+    pub(super) account: Option<i64>,
+    pub(super) is_incomplete: bool,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AccountFunds {
     pub(super) account: i64,
@@ -58,8 +68,9 @@ pub(super) struct AccountFunds {
 #[derive(Debug, Clone, Default)]
 pub(super) struct DatabaseContents {
     pub(super) rows: Vec<Row>,
+    pub(super) inbound: Vec<InboundRow>,
     pub(super) funds: Vec<AccountFunds>,
-    /// Messages with a report that waits or is parked.
+    /// Messages with a report that waits or is parked, and texts from handsets with such a callback.
     pub(super) undelivered_reports: BTreeSet<u64>,
     /// Messages with a part that was settled twice.
     pub(super) settled_twice: Vec<u64>,
@@ -181,6 +192,12 @@ impl AdminConnection {
                 row.get(7),
             )
         };
+        let inbound = |row: &tokio_postgres::Row| InboundRow {
+            id: unsigned(row.get(0)),
+            text: String::from_utf8_lossy(row.get(1)).into_owned(),
+            account: row.get(2),
+            is_incomplete: row.get(3),
+        };
         let funds = |row: &tokio_postgres::Row| AccountFunds {
             account: row.get(0),
             balance: row.get(1),
@@ -196,6 +213,7 @@ impl AdminConnection {
         };
         Ok(DatabaseContents {
             rows: self.query(MESSAGES)?.iter().map(read).collect(),
+            inbound: self.query(INBOUND)?.iter().map(inbound).collect(),
             funds: self.query(FUNDS)?.iter().map(funds).collect(),
             undelivered_reports: ids(UNDELIVERED_REPORTS)?.into_iter().collect(),
             settled_twice: ids(SETTLED_TWICE)?,
@@ -238,6 +256,15 @@ pub(super) fn read_sqlite(file: &Path) -> rusqlite::Result<DatabaseContents> {
             row.get(7)?,
         ))
     };
+    let inbound = |row: &rusqlite::Row<'_>| {
+        let body: Vec<u8> = row.get(1)?;
+        Ok(InboundRow {
+            id: row.get(0).map(unsigned)?,
+            text: String::from_utf8_lossy(&body).into_owned(),
+            account: row.get(2)?,
+            is_incomplete: row.get(3)?,
+        })
+    };
     let funds = |row: &rusqlite::Row<'_>| {
         Ok(AccountFunds {
             account: row.get(0)?,
@@ -251,6 +278,7 @@ pub(super) fn read_sqlite(file: &Path) -> rusqlite::Result<DatabaseContents> {
     let checks: Vec<String> = list(&db, "PRAGMA integrity_check", text)?;
     Ok(DatabaseContents {
         rows: list(&db, MESSAGES, read)?,
+        inbound: list(&db, INBOUND, inbound)?,
         funds: list(&db, FUNDS, funds)?,
         undelivered_reports: list(&db, UNDELIVERED_REPORTS, id)?.into_iter().collect(),
         settled_twice: list(&db, SETTLED_TWICE, id)?,

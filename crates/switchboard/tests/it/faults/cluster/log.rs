@@ -10,6 +10,7 @@ use engine::clock::SystemClock;
 use jiff::SignedDuration;
 use testkit::StallMonitor;
 
+use super::handsets::TextObservations;
 use super::requests::PlannedRequest;
 
 /// Status and error of a message that has ended; `CANCELLED` if it was cancelled.
@@ -95,6 +96,7 @@ pub(super) struct Observations {
     pub(super) requests: BTreeMap<u64, RequestRecord>,
     pub(super) submits: Vec<Submit>,
     pub(super) reports: HashMap<u64, Vec<Report>>,
+    pub(super) texts: TextObservations,
     /// The final state that each message showed, one entry for each change: `None` while it had not ended.
     pub(super) status_checks: HashMap<u64, Vec<Option<FinalState>>>,
     pub(super) faults: Vec<Fault>,

@@ -13,6 +13,8 @@ mod disk;
 mod expiry;
 mod failover;
 mod fairness;
+mod handset_checker;
+mod handsets;
 mod kill_points;
 mod late_answers;
 mod late_commits;

@@ -1,4 +1,5 @@
-//! The network outside: an SMSC that records what it gets, and sends each receipt until it is acknowledged.
+//! The network outside: an SMSC that records what it gets, sends each receipt until it is acknowledged, and delivers
+//! texts from handsets.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -7,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use testkit::smsc::{Action, Receipt, Smsc, Submit};
+use testkit::smsc::{Action, Answer, Receipt, Smsc, Submit};
 
+use super::handsets::Handsets;
 use super::log::{Log, Submit as LoggedSubmit};
 use super::requests::{ABSENT, REFUSED, number_in};
 
@@ -24,18 +26,18 @@ const INVALID_NUMBER: u32 = 0x0B;
 /// The GSM error for an absent subscriber.
 const ABSENT_CAUSE: u16 = 27;
 
-/// The SMSC, and the thread that sends its receipts.
+/// The SMSC, and the thread that sends its receipts and texts.
 pub(super) struct Network {
     smsc: Arc<Smsc>,
+    adds_texts: Arc<AtomicBool>,
     should_stop: Arc<AtomicBool>,
-    receipt_sender: Option<JoinHandle<()>>,
+    sender: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
 struct PendingReceipts {
     due: VecDeque<(Instant, Receipt)>,
     unacknowledged: HashMap<u32, (Instant, Receipt)>,
-    answers_read: usize,
     turn: usize,
 }
 
@@ -48,22 +50,37 @@ impl Network {
         });
         let smsc = Arc::new(smsc.start());
         let should_stop = Arc::new(AtomicBool::new(false));
-        let receipt_sender = {
-            let (smsc, should_stop) = (smsc.clone(), should_stop.clone());
+        let adds_texts = Arc::new(AtomicBool::new(false));
+        let sender = {
+            let (smsc, log) = (smsc.clone(), log.clone());
+            let (should_stop, adds_texts) = (should_stop.clone(), adds_texts.clone());
             thread::spawn(move || {
+                let mut handsets = Handsets::new();
+                let mut answers_read = 0;
                 while !should_stop.load(Ordering::SeqCst) {
+                    let bound = smsc.bound();
+                    let answers = smsc.answers_after(answers_read);
+                    answers_read += answers.len();
                     let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-                    pending.send_due(&smsc);
+                    pending.send_due(&smsc, &bound, &answers);
                     drop(pending);
+                    let adds_texts = adds_texts.load(Ordering::SeqCst);
+                    handsets.deliver(&smsc, &log, &bound, &answers, adds_texts);
                     thread::sleep(POLL); // tidy: the pace of the receipts
                 }
             })
         };
         Self {
             smsc,
+            adds_texts,
             should_stop,
-            receipt_sender: Some(receipt_sender),
+            sender: Some(sender),
         }
+    }
+
+    /// Starts or stops to add texts from handsets. Those that were added are delivered in any case.
+    pub(super) fn add_texts(&self, adds_texts: bool) {
+        self.adds_texts.store(adds_texts, Ordering::SeqCst);
     }
 
     pub(super) fn addr(&self) -> SocketAddr {
@@ -79,16 +96,14 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         self.should_stop.store(true, Ordering::SeqCst);
-        if let Some(Err(_)) = self.receipt_sender.take().map(JoinHandle::join) {
-            eprintln!("the thread that sends receipts panicked");
+        if let Some(Err(_)) = self.sender.take().map(JoinHandle::join) {
+            eprintln!("the thread that sends receipts and texts panicked");
         }
     }
 }
 
 impl PendingReceipts {
-    fn send_due(&mut self, smsc: &Smsc) {
-        let answers = smsc.answers_after(self.answers_read);
-        self.answers_read += answers.len();
+    fn send_due(&mut self, smsc: &Smsc, bound: &[usize], answers: &[Answer]) {
         for answer in answers {
             if let Some((_, receipt)) = self.unacknowledged.remove(&answer.sequence)
                 && answer.status != 0
@@ -102,7 +117,6 @@ impl PendingReceipts {
             .extract_if(|_, (sent, _)| *sent + RETRY_AFTER < now);
         self.due
             .extend(overdue.map(|(_, (_, receipt))| (now, receipt)));
-        let bound = smsc.bound();
         if bound.is_empty() {
             return;
         }

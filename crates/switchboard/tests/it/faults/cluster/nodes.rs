@@ -14,6 +14,7 @@ use testkit::{Backend, Server, ServerBuilder, TEST_TIMEOUT, temp_dir};
 use super::callers::{Caller, Callers, Endpoints};
 use super::checker::{self, Tolerance, Verdict};
 use super::contents::{self, AdminConnection, DatabaseContents};
+use super::handsets;
 use super::log::{Answer, Log, Report};
 use super::network::Network;
 use super::requests::PlannedRequest;
@@ -91,6 +92,7 @@ impl Cluster {
             let server = (setup.configure)(index, node).start();
             if index == 0 {
                 token = set_up_account(&server);
+                set_up_number(&server, &to_receiver);
             }
             let relay = Relay::start(Some(server.addr())).expect("a relay");
             nodes.push(Node { server, relay });
@@ -106,6 +108,7 @@ impl Cluster {
             _receiver: receiver,
         };
         cluster.wait_until_ready();
+        cluster.network.add_texts(true);
         cluster
     }
 
@@ -189,6 +192,7 @@ impl Cluster {
         self.wait_until_ready();
         self.log.faults_are_over();
         callers.stop();
+        self.network.add_texts(false);
         let mut caller = Caller::new(&self.endpoints(), 0);
         for _ in 0..SCHEDULED {
             caller.send(&PlannedRequest::make_scheduled(&self.log), || false);
@@ -199,6 +203,7 @@ impl Cluster {
             print!("{}", self.admin().describe_unfinished());
         }
         self.wait_for_reports();
+        self.wait_for_texts();
         self.check_all_statuses(&mut caller);
         for node in &mut self.nodes {
             let status = node.server.terminate();
@@ -260,6 +265,14 @@ impl Cluster {
                 !reports.iter().any(|report| report.received)
             });
             i64::try_from(missing.count()).unwrap_or(i64::MAX)
+        });
+    }
+
+    /// Waits until each text from a handset is acknowledged and called back.
+    fn wait_for_texts(&self) {
+        wait_while_decreasing(|| {
+            let unfinished = self.log.observed().texts.unfinished();
+            i64::try_from(unfinished).unwrap_or(i64::MAX)
         });
     }
 
@@ -335,6 +348,15 @@ fn set_up_account(server: &Server) -> String {
     token["token"].as_str().expect("a token").to_owned()
 }
 
+/// Gives the account the number that handsets send to.
+fn set_up_number(server: &Server, to_receiver: &Relay) {
+    let url = format!("http://{}{}", to_receiver.addr(), handsets::PATH);
+    let number = ["number", "add", "--number", handsets::NUMBER];
+    let owner = ["--account", "acme", "--url", &url];
+    let added = server.cli(&[number, owner].concat());
+    assert!(added.status.success(), "{added:?}");
+}
+
 fn carriers(to_network: &Relay) -> String {
     let window = WINDOW / BINDS;
     format!(
@@ -344,8 +366,11 @@ fn carriers(to_network: &Relay) -> String {
     )
 }
 
-/// Records a report, and decides what the receiver answers.
+/// Records a callback, and decides what the receiver answers.
 fn receive(log: &Log, request: &Request<'_>) -> Reply {
+    if request.path == handsets::PATH {
+        return receive_text(log, request);
+    }
     let Some((id, mut report)) = read_report(request) else {
         let body_text = String::from_utf8_lossy(request.body).into_owned();
         log.record_unexpected(format!("not a report: {body_text}"));
@@ -353,11 +378,36 @@ fn receive(log: &Log, request: &Request<'_>) -> Reply {
     };
     let mut observed = log.observed();
     let before = observed.reports.entry(id).or_default();
-    report.received = !id.is_multiple_of(REFUSE_ONE_IN) || !before.is_empty();
-    let (received, is_first) = (report.received, before.is_empty());
+    let is_first = before.is_empty();
+    report.received = is_accepted(id, is_first);
     before.push(report);
     drop(observed);
-    match received {
+    reply(id, is_first)
+}
+
+/// [`receive`] for a text from a handset.
+fn receive_text(log: &Log, request: &Request<'_>) -> Reply {
+    let Some((id, mut callback)) = handsets::read_callback(request) else {
+        let body_text = String::from_utf8_lossy(request.body).into_owned();
+        log.record_unexpected(format!("not a text: {body_text}"));
+        return Reply::ok();
+    };
+    let mut observed = log.observed();
+    let before = observed.texts.callbacks.entry(id).or_default();
+    let is_first = before.is_empty();
+    callback.received = is_accepted(id, is_first);
+    before.push(callback);
+    drop(observed);
+    reply(id, is_first)
+}
+
+/// Whether the receiver accepts a callback about a message.
+fn is_accepted(id: u64, is_first: bool) -> bool {
+    !id.is_multiple_of(REFUSE_ONE_IN) || !is_first
+}
+
+fn reply(id: u64, is_first: bool) -> Reply {
+    match is_accepted(id, is_first) {
         false => Reply::answer(500, "not now"),
         true if is_first && id.is_multiple_of(SLOW_ONE_IN) => Reply::ok().after(SLOW_ANSWER),
         true => Reply::ok(),

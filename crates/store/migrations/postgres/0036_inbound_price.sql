@@ -1,0 +1,2 @@
+-- What the account paid for a message from a handset.
+ALTER TABLE inbound ADD COLUMN price_micros BIGINT NOT NULL DEFAULT 0;
