@@ -89,12 +89,16 @@ pub fn read(text: &str, file: &str) -> Result<Vec<BulkRow>, Vec<LineProblem>> {
         let record = match record {
             Ok(record) => record,
             Err(error) => {
-                let line = error.position().map_or(0, csv::Position::line);
+                let line = error
+                    .position()
+                    .map_or(0, |position| line_of(file, position));
                 problems.push(problem(line, &"the line is not valid UTF-8 CSV"));
                 continue;
             }
         };
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = record
+            .position()
+            .map_or(0, |position| line_of(file, position));
         let cell = |index: usize| record.get(index).unwrap_or("").trim();
         if record.iter().all(|cell| cell.trim().is_empty()) {
             continue;
@@ -127,6 +131,14 @@ pub fn read(text: &str, file: &str) -> Result<Vec<BulkRow>, Vec<LineProblem>> {
     } else {
         Err(problems)
     }
+}
+
+/// The line of a record. The reader's position is before the line breaks and empty lines that precede the record.
+fn line_of(file: &str, position: &csv::Position) -> u64 {
+    let start = usize::try_from(position.byte()).unwrap_or(usize::MAX);
+    let rest = file.as_bytes().get(start..).unwrap_or_default();
+    let breaks = rest.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+    position.line() + breaks.filter(|byte| **byte == b'\n').count() as u64
 }
 
 fn column_name(cell: &str) -> String {

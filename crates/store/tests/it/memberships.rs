@@ -281,8 +281,9 @@ async fn operators_may_act_for_every_account(store: Arc<dyn Store>) {
     assert!(switch(&store, "op", "acts", acme).await);
     let acting = account_and_role(&store, "acts").await;
     assert_eq!(acting, Some((Some(acme), Role::Operator)));
-    let left = store.switch_account(&hash("acts"), &hash("left"), None);
-    assert!(left.await.expect("answers"));
+    let (acting, left) = (hash("acts"), hash("left"));
+    let left = store.switch_account(&acting, &left, None).await;
+    assert!(left.expect("answers"));
     let left = account_and_role(&store, "left").await;
     assert_eq!(left, Some((None, Role::Operator)));
 
