@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::any;
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -13,7 +13,7 @@ use crate::kit::page::{Frame, notice_with};
 use crate::kit::session::Session;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
-    Router::new().route("/dashboard/{*rest}", get(missing))
+    Router::new().route("/dashboard/{*rest}", any(missing))
 }
 
 async fn missing(session: Result<Session, Failure>) -> Response {

@@ -60,7 +60,10 @@ async fn show(
     let mut found = Vec::new();
     if !asked.is_empty() {
         found.extend(dashboard.find_by_id(&session, &asked).await?);
-        found.extend(lists_for_number(&session, &asked));
+        // The IDs of messages may be as long as phone numbers. Those that exist are hardly ever meant as numbers.
+        if found.is_empty() {
+            found.extend(lists_for_number(&session, &asked));
+        }
         found.extend(dashboard.find_accounts(&session, &asked).await?);
         found.extend(dashboard.find_tokens(&session, &asked).await?);
     }
