@@ -3,15 +3,63 @@
 "use strict";
 
 const time = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const thisYear = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit" });
+const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" });
 
-/** Shows every moment in the reader's zone; UTC stays on hover. */
+/** The short name of the reader's time zone at a time, such as GMT+2. */
+function zoneName(at) {
+  return zone.formatToParts(at).find((part) => part.type === "timeZoneName")?.value ?? "local time";
+}
+
+/** Shows every time in the reader's zone; UTC stays on hover. Tables leave the zone to the foot of the page. */
 function showTimes(within) {
   for (const element of within.querySelectorAll("time[datetime]")) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
-    const format = at.getFullYear() === new Date().getFullYear() ? thisYear : time;
-    element.textContent = format.format(at);
+    const text = time.format(at);
+    element.textContent = element.closest("table") ? text : `${text} ${zoneName(at)}`;
+  }
+  for (const element of within.querySelectorAll("[data-zone]")) {
+    const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    element.textContent = `Times are in your time zone: ${name} (${zoneName(new Date())}).`;
+  }
+}
+
+/** A time as fields of forms write it. `shift` is 1 from UTC to the reader's zone, and -1 back. */
+function shifted(value, shift) {
+  const at = new Date(shift > 0 ? `${value}Z` : value);
+  if (Number.isNaN(at.getTime())) return value;
+  if (shift < 0) return at.toISOString().slice(0, value.length);
+  const local = new Date(at.getTime() - at.getTimezoneOffset() * 60000);
+  return local.toISOString().slice(0, value.length);
+}
+
+/** Lets times be typed in the reader's zone; the server gets UTC. */
+function offerLocalTimes(within) {
+  for (const input of within.querySelectorAll("input[type=datetime-local]")) {
+    const at = new Date(`${input.defaultValue}Z`);
+    if (input.defaultValue) input.value = shifted(input.defaultValue, 1);
+    const name = zoneName(Number.isNaN(at.getTime()) ? new Date() : at);
+    for (const words of [input.labels?.[0]?.firstChild, document.getElementById(`${input.id}-rule`)?.firstChild]) {
+      if (words) words.nodeValue = words.nodeValue.replace("(UTC)", `(${name})`).replace("is UTC", `is in your time zone (${name})`);
+    }
+  }
+}
+
+/** Gives every cell the name of its column, which narrow screens show beside it. */
+function nameCells(within) {
+  for (const table of within.querySelectorAll(".table > table")) {
+    const names = [...table.querySelectorAll("thead th")].map((head) => (head.querySelector(".unseen") ? "" : head.textContent.trim()));
+    if (names.length < 3) continue;
+    table.classList.add("cards");
+    table.role = "table";
+    for (const part of table.querySelectorAll("thead, tbody, tfoot")) part.role = "rowgroup";
+    for (const row of table.querySelectorAll("tr")) row.role = "row";
+    for (const head of table.querySelectorAll("thead th")) head.role = "columnheader";
+    for (const cell of table.querySelectorAll("tbody th, tbody td, tfoot td")) cell.role = "cell";
+    for (const row of table.querySelectorAll("tbody tr")) {
+      if (row.cells.length !== names.length) continue;
+      [...row.cells].forEach((cell, place) => { cell.dataset.label = names[place]; });
+    }
   }
 }
 
@@ -46,6 +94,7 @@ function hideSpare(within) {
 
 function enliven(within) {
   showTimes(within);
+  nameCells(within);
   offerCopies(within);
   offerFiles(within);
   hideSpare(within);
@@ -144,8 +193,16 @@ function measure(form) {
   });
 }
 
-/** `/` goes to the first filter, or to the first field, unless somebody types. */
+/** Ctrl K goes to the search in the header; `/` goes to the first filter, unless somebody types. */
 function offerShortcut(event) {
+  if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey) {
+    const search = document.getElementById("find");
+    if (!search) return;
+    event.preventDefault();
+    search.select();
+    search.focus();
+    return;
+  }
   const types = event.target.closest?.("input, textarea, select, [contenteditable]");
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || types) return;
   const field = document.querySelector(".filters input, .filters select");
@@ -155,9 +212,20 @@ function offerShortcut(event) {
 }
 
 enliven(document);
+offerLocalTimes(document);
+document.addEventListener("formdata", (event) => {
+  for (const input of event.target.querySelectorAll("input[type=datetime-local]")) {
+    if (input.name && input.value) event.formData.set(input.name, shifted(input.value, -1));
+  }
+});
 document.querySelectorAll("[data-live]").forEach(follow);
 document.querySelectorAll("form[data-measure]").forEach(measure);
 document.addEventListener("keydown", offerShortcut);
+document.addEventListener("click", (event) => {
+  // The table of a chart has the same links.
+  const bar = event.target.closest?.("g[data-href]");
+  if (bar) window.location.assign(bar.dataset.href);
+});
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) document.querySelectorAll("[data-live]").forEach(follow);
 });

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::response::Redirect;
-use domain::person::SignedIn;
+use domain::person::{Role, SignedIn};
 use engine::Engine;
 use ipnet::IpNet;
 use requests::{BlockingWork, wrong_method};
@@ -27,6 +27,7 @@ use kit::downloads::Downloads;
 use kit::failure::Failure;
 use kit::live::Streams;
 use kit::return_path::ReturnPath;
+use pages::bulk::job::BulkJobs;
 
 /// Addresses and names that the pages show, and how the dashboard is served.
 #[derive(Debug, Clone)]
@@ -49,6 +50,26 @@ pub struct DashboardSettings {
     pub currency: String,
     /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
+    pub second_factor: SecondFactorDemand,
+}
+
+/// Who must have a second factor. People without one can only set it up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SecondFactorDemand {
+    #[default]
+    Nobody,
+    Operators,
+    Everyone,
+}
+
+impl SecondFactorDemand {
+    pub(crate) fn concerns(self, role: Role) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Operators => role == Role::Operator,
+            Self::Everyone => true,
+        }
+    }
 }
 
 /// The state that the pages share.
@@ -58,6 +79,7 @@ pub struct Dashboard {
     corrections: BlockingWork,
     streams: Streams,
     downloads: Downloads,
+    bulk: BulkJobs,
 }
 
 impl Dashboard {
@@ -73,6 +95,7 @@ impl Dashboard {
             corrections: BlockingWork::default(),
             streams: Streams::new(stop),
             downloads: Downloads::new(),
+            bulk: BulkJobs::new(),
         })
     }
 
@@ -93,8 +116,31 @@ impl Dashboard {
         if let Some(session) = &browser.session
             && let Some(signed_in) = self.engine.sign_in.find(session, browser.address).await?
         {
+            self.demand_second_factor(&signed_in, back).await?;
             return Ok((session, signed_in));
         }
         Err(Failure::Elsewhere(Redirect::to(&back.sign_in_address())))
+    }
+
+    /// Leads people who must have a second factor, and have none, to the page that sets it up. The operator of the
+    /// first start has no password yet, so no second factor either.
+    async fn demand_second_factor(
+        &self,
+        signed_in: &SignedIn,
+        here: &ReturnPath,
+    ) -> Result<(), Failure> {
+        const SECURITY: &str = "/dashboard/settings/security";
+        let Some(person) = signed_in.person() else {
+            return Ok(());
+        };
+        let is_demanded = self.settings.second_factor.concerns(signed_in.role());
+        if !is_demanded || here.as_str().starts_with(SECURITY) {
+            return Ok(());
+        }
+        let factor = self.engine.own.second_factor(person).await?;
+        if factor.active.is_some() {
+            return Ok(());
+        }
+        Err(Failure::Elsewhere(Redirect::to(SECURITY)))
     }
 }

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod audit;
+pub(crate) mod bulk;
 mod callbacks;
 mod connect;
 mod consent;
@@ -9,6 +10,7 @@ mod inbox;
 mod join;
 mod lookups;
 mod messages;
+mod missing;
 mod notifications;
 mod numbers;
 pub(crate) mod oauth_refused;
@@ -19,6 +21,7 @@ mod password;
 mod people;
 mod rates;
 mod scheduled;
+mod search;
 mod second_factor;
 mod security;
 mod send;
@@ -76,9 +79,12 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(statement::routes())
         .merge(overview::routes())
         .merge(send::routes())
+        .merge(bulk::routes())
         .merge(security::routes())
         .merge(people::routes())
         .merge(accounts::routes())
         .merge(audit::routes())
         .merge(notifications::routes())
+        .merge(search::routes())
+        .merge(missing::routes())
 }

@@ -22,6 +22,7 @@ use crate::message::interactive::Interactive;
 use crate::message::outcome::Outcome;
 use crate::message::text::{Shape, Udh};
 use crate::money::Money;
+use crate::number::country::Country;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::quoted::Quoted;
@@ -127,6 +128,8 @@ pub struct Recipient {
     pub to: Msisdn,
     /// The network that the number's prefix tells, if any.
     pub network: Option<Network>,
+    /// The country that the number's prefix tells, if any.
+    pub country: Option<Country>,
     /// The price of the message, all parts together.
     pub price: Money,
     /// Why it is not sent: it ends with this code in the transaction that stores it. Its price must be zero.

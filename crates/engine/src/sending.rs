@@ -1,5 +1,6 @@
 //! The path of a message: submitted, routed, handed to a carrier, settled by its receipts.
 
+pub mod bulk;
 pub(crate) mod carriers;
 pub mod dispatch;
 pub mod published_rules;

@@ -119,6 +119,7 @@ migrations! {
     36 "0036_inbound_price" Compatible,
     37 "0037_ported_numbers" Compatible,
     38 "0038_grant_caps" Compatible,
+    39 "0039_country" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -34,6 +34,7 @@ use oauth::OAuth;
 use problems::{Mistake, Places, Problems};
 use routes::{Route, RoutingSettings};
 pub(crate) use secret::Secret;
+pub(crate) use server::SecondFactor;
 use server::{Auth, Limits, Server, Tls};
 use telemetry::Metrics;
 pub(crate) use telemetry::{Collector, Log, LogFormat, Traces};

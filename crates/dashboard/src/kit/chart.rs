@@ -95,6 +95,8 @@ pub(crate) struct Item {
     /// For the table, and for the title of the bar.
     pub(crate) name: String,
     pub(crate) tally: Tally,
+    /// The list of the messages behind it.
+    pub(crate) address: Option<String>,
 }
 
 pub(crate) struct Chart {
@@ -127,6 +129,7 @@ pub(crate) struct Label {
 }
 
 pub(crate) struct Bar {
+    pub(crate) address: Option<String>,
     pub(crate) name: String,
     pub(crate) pieces: Vec<Piece>,
 }
@@ -174,6 +177,7 @@ impl Chart {
                 }
             });
             Bar {
+                address: item.address.clone(),
                 pieces: pieces.collect(),
                 name: format!("{}: {}", item.name, item.tally.words()),
             }
@@ -255,6 +259,7 @@ impl Chart {
                 }
             });
             Bar {
+                address: item.address.clone(),
                 pieces: pieces.collect(),
                 name: format!("{}: {}", item.name, item.tally.words()),
             }
@@ -355,6 +360,7 @@ mod tests {
                 expired,
                 cost: Money::ZERO,
             },
+            address: None,
         }
     }
 

@@ -66,6 +66,24 @@ pub(crate) fn money(amount: Money, currency: &str) -> String {
     format!("{sign}{whole}.{fraction} {currency}")
 }
 
+/// An amount with two decimals; the exact one is shown on hover.
+pub(crate) struct Amount {
+    pub(crate) short: String,
+    pub(crate) exact: String,
+}
+
+impl Amount {
+    pub(crate) fn new(amount: Money, currency: &str) -> Self {
+        const CENT_MICROS: i64 = 10_000;
+        let half = CENT_MICROS / 2 * amount.micros().signum();
+        let cents = amount.micros().saturating_add(half) / CENT_MICROS;
+        Self {
+            short: money(Money::from_micros(cents * CENT_MICROS), currency),
+            exact: money(amount, currency),
+        }
+    }
+}
+
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "–".to_owned();
@@ -127,6 +145,22 @@ mod tests {
             (-12_500, "\u{2212}0.0125 EUR"),
         ] {
             assert_eq!(money(Money::from_micros(micros), "EUR"), text);
+        }
+    }
+
+    #[test]
+    fn short_amounts_have_two_decimals() {
+        for (micros, short) in [
+            (0, "0.00 EUR"),
+            (1_234_567_890_000, "1,234,567.89 EUR"),
+            (14_999, "0.01 EUR"),
+            (15_000, "0.02 EUR"),
+            (-15_000, "\u{2212}0.02 EUR"),
+            (-4_999, "0.00 EUR"),
+        ] {
+            let amount = Amount::new(Money::from_micros(micros), "EUR");
+            assert_eq!(amount.short, short, "{micros}");
+            assert_eq!(amount.exact, money(Money::from_micros(micros), "EUR"));
         }
     }
 

@@ -38,14 +38,14 @@ impl<'a> Locations<'a> {
     fn country(&self, to: Option<&Msisdn>, network: Option<Network>) -> Option<&'static str> {
         let located = || self.0.reference.locate(to?).country;
         let country = network.and_then(|network| self.country_of(network));
-        country.or_else(|| located().map(domain::Country::name))
+        country.or_else(|| located().map(domain::Country::short_name))
     }
 
     fn country_of(&self, network: Network) -> Option<&'static str> {
         let mut entries = self.0.reference.find_network(network);
         entries
             .find_map(|entry| entry.country)
-            .map(domain::Country::name)
+            .map(domain::Country::short_name)
     }
 
     fn operator(&self, network: Network) -> Option<String> {

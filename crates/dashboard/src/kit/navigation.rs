@@ -13,9 +13,11 @@ pub(crate) struct Section {
     pub(crate) links: Vec<NavLink>,
 }
 
-const ACCOUNT: [(&str, &str); 13] = [
+pub(crate) const OPERATOR_TITLE: &str = "Operator";
+const ACCOUNT: [(&str, &str); 14] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
+    ("Send to many", "/dashboard/bulk"),
     ("Messages", "/dashboard/messages"),
     ("Inbox", "/dashboard/inbox"),
     ("Scheduled", "/dashboard/scheduled"),
@@ -38,8 +40,9 @@ const SETTINGS: [(&str, &str); 6] = [
     ACCOUNTS,
     ("Audit log", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 15] = [
+const OPERATOR: [(&str, &str); 16] = [
     ("Accounts", "/dashboard/operator/accounts"),
+    ("All messages", "/dashboard/operator/messages"),
     ("All people", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Block list", "/dashboard/operator/blocks"),
@@ -75,7 +78,7 @@ pub(crate) fn sections(signed_in: &SignedIn, here: &str) -> Vec<Section> {
         sections.push(section("Settings", &settings, here));
     }
     if role == Role::Operator {
-        sections.push(section("Operator", &OPERATOR, here));
+        sections.push(section(OPERATOR_TITLE, &OPERATOR, here));
     }
     sections
 }
@@ -127,23 +130,23 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 13), ("Settings", 2)],
+                vec![("Account", 14), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 13), ("Settings", 6)],
+                vec![("Account", 14), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 13), ("Settings", 6), ("Operator", 15)],
+                vec![("Account", 14), ("Settings", 6), ("Operator", 16)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 15)],
+                vec![("Settings", 2), ("Operator", 16)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 13), ("Settings", 4), ("Operator", 15)],
+                vec![("Account", 14), ("Settings", 4), ("Operator", 16)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

@@ -53,6 +53,8 @@ pub(crate) struct Flash {
 
 pub(crate) struct SignedInAs {
     pub(crate) name: String,
+    /// Not so for the operator of the first start, who has no email address yet.
+    pub(crate) is_person: bool,
     pub(crate) form_token: String,
     pub(crate) back: Option<String>,
 }
@@ -82,6 +84,7 @@ impl Frame {
         Self {
             who: Some(SignedInAs {
                 name,
+                is_person: signed_in.person().is_some(),
                 form_token: form_token(session, SIGN_OUT),
                 back: back.to_carry().map(str::to_owned),
             }),
@@ -107,6 +110,13 @@ impl Frame {
             form_token,
             ..self
         }
+    }
+
+    /// Whether the navigation has the pages for operators.
+    pub(crate) fn is_for_operator(&self) -> bool {
+        self.sections
+            .iter()
+            .any(|section| section.title == navigation::OPERATOR_TITLE)
     }
 
     pub(crate) fn with_alerts(self, alerts: Vec<AlertLine>) -> Self {

@@ -27,6 +27,8 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 struct AccountsPage {
     frame: Frame,
     accounts: Vec<AccountRow>,
+    /// The account that an operator acts for without belonging to it.
+    acted_for: Option<String>,
 }
 
 struct AccountRow {
@@ -57,29 +59,52 @@ async fn page(
             .into_iter()
             .collect(),
     };
-    let ids = accounts.iter().map(|(account, _)| *account).collect();
-    let names = dashboard.account_names(ids).await?;
+    let is_own = |id: &AccountId| accounts.iter().any(|(account, _)| account == id);
+    let other = here.filter(|here| !is_own(here));
+    let ids = accounts.iter().map(|(account, _)| *account);
+    let names = dashboard.account_names(ids.chain(other).collect()).await?;
     let row = |(id, role): (AccountId, Role)| AccountRow {
         id,
         name: names.get(&id).cloned().unwrap_or_default(),
         role,
         is_here: here == Some(id),
     };
-    let accounts = accounts.into_iter().map(row).collect();
-    Ok(show(status, &AccountsPage { frame, accounts }))
+    let page = AccountsPage {
+        frame,
+        acted_for: other.and_then(|other| names.get(&other).cloned()),
+        accounts: accounts.into_iter().map(row).collect(),
+    };
+    Ok(show(status, &page))
 }
 
-/// Switches to another account. The session gets a new secret, so that forms of pages that still show the previous
-/// account have no effect.
+/// Switches to another account; without one, back to the person's own. The session gets a new secret, so that forms of
+/// pages that still show the previous account have no effect.
 async fn switch(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let account: Option<AccountId> = form.get("account").and_then(|id| id.parse().ok());
-    let account = account.ok_or(Failure::Form)?;
+    let account: Option<AccountId> = match form.get("account") {
+        None | Some("") => None,
+        Some(id) => Some(id.parse().map_err(|_| Failure::Form)?),
+    };
+    let exists = match account {
+        Some(account) => {
+            let found = dashboard.engine.accounts.find_by_id(account).await?;
+            found.is_some()
+        }
+        None => true,
+    };
     let sign_in = &dashboard.engine.sign_in;
-    let Some(secret) = sign_in.switch_account(&session.secret, account).await? else {
+    let switched = match session.signed_in.person() {
+        Some(person) if exists => {
+            let by = session.by();
+            let switched = sign_in.switch_account(&by, person.id, &session.secret, account);
+            switched.await?
+        }
+        _ => None,
+    };
+    let Some(secret) = switched else {
         let frame = session.frame();
         let frame = frame.with_problem("You do not belong to this account.");
         return page(&dashboard, &session, StatusCode::NOT_FOUND, frame).await;

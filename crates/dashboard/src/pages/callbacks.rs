@@ -2,6 +2,7 @@
 
 mod filter;
 mod replay;
+mod test_report;
 mod words;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 use filter::Filters;
+use test_report::TestForm;
 use words::{body_words, kind_words, state_word};
 
 const PAGE_SIZE: u32 = 50;
@@ -35,6 +37,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             "/dashboard/callbacks/replay",
             get(replay::ask).post(replay::replay),
         )
+        .route("/dashboard/callbacks/test", post(test_report::send))
         .route("/dashboard/callbacks/{id}", get(show))
         .route("/dashboard/callbacks/{id}/live", get(follow))
         .route("/dashboard/callbacks/{id}/replay", post(replay::replay_one))
@@ -51,6 +54,7 @@ struct CallbacksPage {
     older: Option<String>,
     is_first: bool,
     replay: Option<String>,
+    test: TestForm,
 }
 
 struct ReceiverRow {
@@ -131,8 +135,17 @@ async fn list(
     member: Member,
     query: Query,
 ) -> Result<Response, Failure> {
+    page(&dashboard, &member, &query, TestForm::default()).await
+}
+
+async fn page(
+    dashboard: &Dashboard,
+    member: &Member,
+    query: &Query,
+    test: TestForm,
+) -> Result<Response, Failure> {
     let account = member.account.id;
-    let filters = Filters::read(&query);
+    let filters = Filters::read(query);
     let before: Option<CallbackId> = query.get("before").and_then(|id| id.parse().ok());
     let receivers = dashboard
         .engine
@@ -148,7 +161,7 @@ async fn list(
         .search(&filters.for_account(account), cursor)
         .await?;
     let rows = found.rows.iter().filter(|row| filters.matches(row.state));
-    let status = if filters.problem.is_some() {
+    let status = if filters.problem.is_some() || test.problem.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
         StatusCode::OK
@@ -163,6 +176,7 @@ async fn list(
         replay: filters.replay_address(),
         states: filter::STATES,
         filters,
+        test,
     };
     Ok(show_page(status, &page))
 }

@@ -61,7 +61,7 @@ impl Quote {
     fn new(cost: &LookupCost, currency: &str) -> Self {
         Self {
             number: cost.to.to_string(),
-            country: cost.country.map(Country::name),
+            country: cost.country.map(Country::short_name),
             price: money(cost.price, currency),
             key: random_key(),
         }

@@ -69,7 +69,7 @@ fn page(
         StatusCode::OK
     };
     let mut countries: Vec<Country> = Country::all().collect();
-    countries.sort_by_key(|country| country.name());
+    countries.sort_by_key(|country| country.short_name());
     let page = NumbersPage {
         frame,
         typed,

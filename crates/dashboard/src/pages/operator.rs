@@ -24,6 +24,7 @@ use axum::routing::{get, post};
 
 use crate::Dashboard;
 use crate::kit::form::Form;
+use crate::pages::tokens::create;
 
 pub(super) use account::find as find_account;
 
@@ -47,6 +48,10 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route(
             "/dashboard/operator/accounts/{id}/state",
             post(account::set_state),
+        )
+        .route(
+            "/dashboard/operator/accounts/{id}/token",
+            get(create::ask_for_account).post(create::create_for_account),
         )
         .route(
             "/dashboard/operator/prices",
@@ -84,7 +89,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 }
 
 /// Escapes a text for a query string.
-fn in_address(text: &str) -> String {
+pub(super) fn in_address(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 

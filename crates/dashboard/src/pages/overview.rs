@@ -7,15 +7,17 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use domain::Money;
 use domain::ports::AccountRecord;
-use engine::reading::traffic::{self, OperatorName, Point, Share, Totals};
+use domain::{Code, Country, Money, Timestamp};
+use engine::reading::traffic::{self, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals};
 use http::StatusCode;
+use jiff::SignedDuration;
+use jiff::civil::Date;
 
 use crate::Dashboard;
 use crate::kit::chart::{Chart, Item, Tally};
 use crate::kit::failure::Failure;
-use crate::kit::format::{count, money};
+use crate::kit::format::{Amount, count};
 use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
@@ -24,6 +26,8 @@ use crate::kit::session::Member;
 /// Further rows are summed up as "others".
 const MAX_ROWS: usize = 8;
 const UNKNOWN: &str = "unknown";
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -34,7 +38,41 @@ struct OverviewPage {
     offers_first_steps: bool,
     is_simulated: bool,
     offers_password: bool,
+    period: PeriodForm,
     status: Status,
+}
+
+/// The days that are shown, as they were typed. Without them, the overview shows the last days and updates itself.
+#[derive(Default)]
+struct PeriodForm {
+    from: String,
+    to: String,
+    problem: Option<String>,
+    days: Option<(Date, Date)>,
+}
+
+impl PeriodForm {
+    fn read(query: &Query) -> Self {
+        let mut form = Self {
+            from: query.text("from").to_owned(),
+            to: query.text("to").to_owned(),
+            ..Self::default()
+        };
+        if form.from.is_empty() && form.to.is_empty() {
+            return form;
+        }
+        match (form.from.parse::<Date>(), form.to.parse::<Date>()) {
+            (Ok(first), Ok(last)) => match usize::try_from((last - first).get_days()) {
+                Err(_) => form.problem = Some("The last day is before the first.".to_owned()),
+                Ok(later) if later >= MAX_PERIOD_DAYS => {
+                    form.problem = Some(format!("Choose at most {MAX_PERIOD_DAYS} days."));
+                }
+                Ok(_) => form.days = Some((first, last)),
+            },
+            _ => form.problem = Some("Choose the first and the last day.".to_owned()),
+        }
+        form
+    }
 }
 
 /// The part with live updates.
@@ -46,18 +84,18 @@ struct StatusPart {
 
 struct Status {
     account: String,
-    balance: String,
+    balance: Amount,
     currency: String,
-    today: Figures,
-    week: Figures,
+    figures: Vec<Figures>,
     charts: Vec<Chart>,
 }
 
 struct Figures {
+    label: String,
     ended: String,
     delivered: String,
     failed: String,
-    cost: String,
+    cost: Amount,
 }
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -71,8 +109,16 @@ async fn show(
     member: Member,
     query: Query,
 ) -> Result<Response, Failure> {
-    let status = dashboard.status(&member.account).await?;
+    let period = PeriodForm::read(&query);
     let account = &member.account;
+    let status = match period.days {
+        None => dashboard.status(account).await?,
+        Some((first, last)) => dashboard.period_status(account, first, last).await?,
+    };
+    let code = match period.problem {
+        None => StatusCode::OK,
+        Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+    };
     let frame = match (member.said(&query), member.signed_in.person()) {
         (Some("password"), Some(person)) => member.frame().with_success(format!(
             "Your password was saved. From now on, sign in as {}.",
@@ -84,12 +130,16 @@ async fn show(
     let page = OverviewPage {
         frame,
         obstacle: obstacle(account.suspended, available),
-        offers_first_steps: !account.suspended && available >= Money::ZERO && !status.has_traffic(),
+        offers_first_steps: !account.suspended
+            && available >= Money::ZERO
+            && period.days.is_none()
+            && !status.has_traffic(),
         is_simulated: dashboard.engine.is_simulated(),
         offers_password: member.signed_in.person().is_none(),
+        period,
         status,
     };
-    Ok(show_page(StatusCode::OK, &page))
+    Ok(show_page(code, &page))
 }
 
 fn obstacle(is_suspended: bool, available: Money) -> Option<(&'static str, &'static str)> {
@@ -128,11 +178,50 @@ impl Dashboard {
         let currency = &self.settings.currency;
         Ok(Status {
             account: account.name.clone(),
-            balance: money(account.balance, currency),
+            balance: Amount::new(account.balance, currency),
             currency: currency.clone(),
-            today: Figures::new(overview.today, currency),
-            week: Figures::new(overview.last_7_days, currency),
+            figures: vec![
+                Figures::new("Today", overview.today, currency),
+                Figures::new("7 days", overview.last_7_days, currency),
+            ],
             charts: charts(&overview),
+        })
+    }
+
+    /// The figures of some days, beside those of as many days before.
+    async fn period_status(
+        &self,
+        account: &AccountRecord,
+        first: Date,
+        last: Date,
+    ) -> Result<Status, Failure> {
+        let traffic = &self.engine.traffic;
+        let period = traffic.period(Some(account.id), first, last).await?;
+        let currency = &self.settings.currency;
+        let before = match period.days.len() {
+            1 => "The day before".to_owned(),
+            days => format!("The {days} days before"),
+        };
+        let mut charts = vec![Chart::columns(
+            "days",
+            "By day",
+            "Day",
+            columns(&period.days, "%b %-d", "%Y-%m-%d", DAY),
+        )];
+        charts.extend(share_charts(
+            &period.countries,
+            &period.operators,
+            &period.errors,
+        ));
+        Ok(Status {
+            account: account.name.clone(),
+            balance: Amount::new(account.balance, currency),
+            currency: currency.clone(),
+            figures: vec![
+                Figures::new(&format!("{first} to {last}"), period.totals, currency),
+                Figures::new(&before, period.before, currency),
+            ],
+            charts,
         })
     }
 }
@@ -144,31 +233,50 @@ impl Status {
 }
 
 impl Figures {
-    fn new(totals: Totals, currency: &str) -> Self {
+    fn new(label: &str, totals: Totals, currency: &str) -> Self {
         let tally = Tally::from(totals);
         Self {
+            label: label.to_owned(),
             ended: count(tally.all()),
             delivered: tally.share(),
             failed: count(tally.failed + tally.expired),
-            cost: money(tally.cost, currency),
+            cost: Amount::new(tally.cost, currency),
         }
     }
 }
 
 fn charts(overview: &traffic::Overview) -> Vec<Chart> {
-    let hours = columns(&overview.hours, "%H:%M", "%Y-%m-%d %H:%M UTC");
-    let days = columns(&overview.days, "%b %-d", "%Y-%m-%d");
-    let countries = rows(&overview.countries, |country| {
-        country.map_or(UNKNOWN, domain::Country::name).to_owned()
-    });
-    let operators = rows(&overview.operators, operator);
-    let errors = rows(&overview.errors, |code| {
-        let entry = code.entry();
-        format!("{} {}", entry.number, entry.words)
-    });
-    vec![
+    let hours = columns(&overview.hours, "%H:%M", "%Y-%m-%d %H:%M UTC", HOUR);
+    let days = columns(&overview.days, "%b %-d", "%Y-%m-%d", DAY);
+    let mut charts = vec![
         Chart::columns("hours", "The last 48 hours", "Hour", hours),
         Chart::columns("days", "The last 30 days", "Day", days),
+    ];
+    charts.extend(share_charts(
+        &overview.countries,
+        &overview.operators,
+        &overview.errors,
+    ));
+    charts
+}
+
+fn share_charts(
+    countries: &[Share<Option<Country>>],
+    operators: &[Share<OperatorName>],
+    errors: &[Share<Code>],
+) -> [Chart; 3] {
+    let country = |country: &Option<Country>| {
+        let name = country.map_or(UNKNOWN, Country::short_name);
+        (name.to_owned(), None)
+    };
+    let error = |code: &Code| {
+        let entry = code.entry();
+        let address = format!("/dashboard/messages?error={}", entry.number);
+        (format!("{} {}", entry.number, entry.words), Some(address))
+    };
+    let (countries, errors) = (rows(countries, country), rows(errors, error));
+    let operators = rows(operators, |name| (operator(name), None));
+    [
         Chart::rows("countries", "By country", "Country", countries),
         Chart::rows("operators", "By operator", "Operator", operators),
         Chart::rows("errors", "By error", "Error", errors),
@@ -185,21 +293,29 @@ fn operator(operator: &OperatorName) -> String {
     }
 }
 
-fn columns(points: &[Point], label: &str, name: &str) -> Vec<Item> {
+/// Columns that lead to the messages that were accepted in their time.
+fn columns(points: &[Point], label: &str, name: &str, length: SignedDuration) -> Vec<Item> {
+    let time = |at: Timestamp| at.strftime("%Y-%m-%dT%H:%M").to_string();
     let item = |point: &Point| Item {
         label: point.start.strftime(label).to_string(),
         name: point.start.strftime(name).to_string(),
         tally: point.totals.into(),
+        address: Some(format!(
+            "/dashboard/messages?since={}&until={}",
+            time(point.start),
+            time(point.start.saturating_add(length).unwrap_or(point.start))
+        )),
     };
     points.iter().map(item).collect()
 }
 
-/// The largest rows, and the sum of all others.
-fn rows<T>(shares: &[Share<T>], name: impl Fn(&T) -> String) -> Vec<Item> {
-    let item = |name: String, tally| Item {
+/// The largest rows, and the sum of all others. `describe` gives a name, and the address of the messages behind it.
+fn rows<T>(shares: &[Share<T>], describe: impl Fn(&T) -> (String, Option<String>)) -> Vec<Item> {
+    let item = |(name, address): (String, Option<String>), tally| Item {
         label: name.clone(),
         name,
         tally,
+        address,
     };
     let shown = if shares.len() > MAX_ROWS {
         MAX_ROWS - 1
@@ -209,19 +325,19 @@ fn rows<T>(shares: &[Share<T>], name: impl Fn(&T) -> String) -> Vec<Item> {
     let (shown, others) = shares.split_at(shown);
     let mut items: Vec<Item> = shown
         .iter()
-        .map(|share| item(name(&share.of), share.totals.into()))
+        .map(|share| item(describe(&share.of), share.totals.into()))
         .collect();
     if !others.is_empty() {
         let tallies = others.iter().map(|share| Tally::from(share.totals));
         let tally = tallies.fold(Tally::default(), Tally::plus);
-        items.push(item(format!("{} others", others.len()), tally));
+        items.push(item((format!("{} others", others.len()), None), tally));
     }
     items
 }
 
 #[cfg(test)]
 mod tests {
-    use domain::{Country, Network};
+    use domain::Network;
 
     use super::*;
 
@@ -237,16 +353,33 @@ mod tests {
     }
 
     #[test]
+    fn a_period_has_a_first_and_a_last_day() {
+        for (query, is_shown, is_refused) in [
+            ("", false, false),
+            ("from=2026-01-01&to=2026-01-31", true, false),
+            ("from=2026-01-01&to=2026-01-01", true, false),
+            ("from=2026-01-01&to=2026-02-01", false, true),
+            ("from=2026-01-02&to=2026-01-01", false, true),
+            ("from=2026-01-01", false, true),
+            ("from=soon&to=2026-01-01", false, true),
+        ] {
+            let form = PeriodForm::read(&Query::new("/dashboard", query));
+            let got = (form.days.is_some(), form.problem.is_some());
+            assert_eq!(got, (is_shown, is_refused), "{query}");
+        }
+    }
+
+    #[test]
     fn small_rows_are_summed_up() {
         let shares: Vec<_> = (0..12_u64)
             .map(|number| share(number, 20 - number))
             .collect();
-        let items = rows(&shares, u64::to_string);
+        let items = rows(&shares, |number| (number.to_string(), None));
         assert_eq!(items.len(), MAX_ROWS);
         assert_eq!((items[0].name.as_str(), items[0].tally.all()), ("0", 20));
         let last = items.last().expect("a row");
         assert_eq!((last.name.as_str(), last.tally.all()), ("5 others", 55));
-        let few = rows(&shares[..MAX_ROWS], u64::to_string);
+        let few = rows(&shares[..MAX_ROWS], |number| (number.to_string(), None));
         assert_eq!(few.last().map(|item| item.name.as_str()), Some("7"));
     }
 

@@ -95,7 +95,9 @@ impl RateRow {
     fn new(row: &PriceRow, own: Option<&PriceList>, currency: &str) -> Self {
         let is_same = |other: &PriceRow| key(other) == key(row);
         Self {
-            country: row.country.map_or("All other countries", Country::name),
+            country: row
+                .country
+                .map_or("All other countries", Country::short_name),
             code: row.country.map(|c| c.to_string()).unwrap_or_default(),
             operator: row.operator.clone(),
             network: row.network.clone(),
@@ -110,7 +112,7 @@ impl RateRow {
 fn countries(list: &PriceList) -> Vec<Country> {
     let mut countries: Vec<Country> = list.rows().iter().filter_map(|row| row.country).collect();
     countries.dedup();
-    countries.sort_by_key(|country| country.name());
+    countries.sort_by_key(|country| country.short_name());
     countries
 }
 
@@ -155,8 +157,9 @@ fn has(row: &PriceRow, word: &str) -> bool {
         return mcc == word || mnc == word || (!mnc.is_empty() && format!("{mcc}{mnc}") == word);
     }
     let country = row.country.map_or("", Country::name);
+    let short = row.country.map_or("", Country::short_name);
     let code = row.country.map(|c| c.to_string()).unwrap_or_default();
-    let names = [country, &row.operator, &row.network];
+    let names = [country, short, &row.operator, &row.network];
     code.eq_ignore_ascii_case(word) || names.iter().any(|name| name.to_lowercase().contains(word))
 }
 

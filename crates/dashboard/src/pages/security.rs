@@ -51,6 +51,8 @@ struct SecurityPage<'a> {
     email: &'a str,
     min_chars: usize,
     problems: Problems,
+    /// Whether the person must set up a second factor before they can go on.
+    is_demanded: bool,
     factor: Factor,
     new_codes: Vec<String>,
     sessions: Vec<SessionRow>,
@@ -163,6 +165,8 @@ async fn page(
         email: person.email.as_str(),
         min_chars: MIN_PASSWORD_CHARS,
         problems,
+        is_demanded: factor.active.is_none()
+            && dashboard.settings.second_factor.concerns(person.role),
         factor: Factor::new(&factor, person),
         new_codes: new_codes
             .iter()

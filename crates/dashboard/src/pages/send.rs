@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use domain::message::AcceptedMessages;
 use domain::ports::ListRange;
 use domain::sender::SenderState;
-use engine::sending::submit::SubmitError;
+use engine::sending::submit::{Cost, SubmitError};
 use http::StatusCode;
 use requests::{Problem, field_name};
 
@@ -41,7 +41,7 @@ struct SendPage {
     senders: Vec<String>,
     is_simulated: bool,
     lacks_sender: bool,
-    problem: Option<Refused>,
+    problems: Vec<Refused>,
     measure: Measure,
 }
 
@@ -74,7 +74,7 @@ async fn show(
     let senders = dashboard.approved_senders(&member).await?;
     let is_simulated = dashboard.engine.is_simulated();
     let draft = Draft::begin(&query, senders.first(), is_simulated);
-    dashboard.send_page(&member, draft, None).await
+    dashboard.send_page(&member, draft, Vec::new()).await
 }
 
 /// Shows the preview: the whole page, or only the preview for the script.
@@ -86,7 +86,7 @@ async fn check(
     let is_part = form.get("part").is_some();
     let draft = Draft::read(form);
     if !is_part {
-        return dashboard.send_page(&member, draft, None).await;
+        return dashboard.send_page(&member, draft, Vec::new()).await;
     }
     let measure = Measure::new(&dashboard, &member, &draft).await;
     Ok(show_page(StatusCode::OK, &MeasurePart { measure }))
@@ -99,7 +99,7 @@ async fn send(
 ) -> Result<Response, Failure> {
     let draft = Draft::read(form);
     if member.account.suspended {
-        return dashboard.send_page(&member, draft, None).await;
+        return dashboard.send_page(&member, draft, Vec::new()).await;
     }
     match submit(&dashboard, &member, &draft).await {
         Ok(receipt) if receipt.messages == 1 => {
@@ -110,7 +110,10 @@ async fn send(
             let said = format!("sent-{}", receipt.messages);
             Ok(member.redirect_saying("/dashboard/messages", &said))
         }
-        Err(refused) => dashboard.send_page(&member, draft, Some(refused)).await,
+        Err(refused) => {
+            let problems = all_problems(&dashboard, &member, &draft, refused).await;
+            dashboard.send_page(&member, draft, problems).await
+        }
     }
 }
 
@@ -121,13 +124,58 @@ pub(super) async fn submit(
     draft: &Draft,
 ) -> Result<AcceptedMessages, Refused> {
     let once = Some(draft.once_only());
-    let access = member.access();
-    let sent = dashboard
-        .engine
-        .submit
-        .send(&access, draft.order(), once, None)
-        .await;
+    let (access, submit) = (member.access(), &dashboard.engine.submit);
+    let sent = if draft.is_viber {
+        let order = draft.viber_order();
+        submit.send_viber(&access, order, once, None).await
+    } else if draft.is_interactive() {
+        return Err(Refused {
+            field: Some(draft::IMAGE),
+            text: "Only Viber messages have an image or a button. Choose Viber, or empty these fields.".to_owned(),
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+        });
+    } else {
+        submit.send(&access, draft.order(), once, None).await
+    };
     sent.map_err(|error| Refused::new(error, &dashboard.settings.currency))
+}
+
+/// What a draft would cost, for each recipient.
+pub(super) async fn costs(
+    dashboard: &Dashboard,
+    member: &Member,
+    draft: &Draft,
+) -> Result<Vec<Cost>, SubmitError> {
+    let (access, submit) = (member.access(), &dashboard.engine.submit);
+    if draft.is_viber {
+        submit.cost_viber(&access, draft.viber_order()).await
+    } else {
+        submit.cost(&access, draft.order()).await
+    }
+}
+
+/// All that is wrong with a draft, beginning with the first problem: the field of each is replaced by a valid one, and the
+/// rest is checked again.
+async fn all_problems(
+    dashboard: &Dashboard,
+    member: &Member,
+    draft: &Draft,
+    first: Refused,
+) -> Vec<Refused> {
+    let (mut draft, mut problems) = (draft.clone(), vec![first]);
+    while let Some(field) = problems.last().and_then(|problem| problem.field) {
+        draft.make_valid(field);
+        let Err(error) = costs(dashboard, member, &draft).await else {
+            break;
+        };
+        let next = Refused::new(error, &dashboard.settings.currency);
+        let is_known = problems.iter().any(|problem| problem.field == next.field);
+        if next.field.is_none() || is_known {
+            break;
+        }
+        problems.push(next);
+    }
+    problems
 }
 
 /// Responds with a page that may show a refusal.
@@ -141,7 +189,7 @@ pub(super) fn respond(status: StatusCode, page: &impl Template) -> Response {
 
 impl Dashboard {
     /// Approved senders, and numbers that the account owns.
-    async fn approved_senders(&self, member: &Member) -> Result<Vec<String>, Failure> {
+    pub(super) async fn approved_senders(&self, member: &Member) -> Result<Vec<String>, Failure> {
         let page = ListRange {
             limit: MAX_SENDERS,
             offset: 0,
@@ -165,7 +213,7 @@ impl Dashboard {
         &self,
         member: &Member,
         draft: Draft,
-        problem: Option<Refused>,
+        problems: Vec<Refused>,
     ) -> Result<Response, Failure> {
         let senders = self.approved_senders(member).await?;
         let measure = Measure::new(self, member, &draft).await;
@@ -174,7 +222,7 @@ impl Dashboard {
         if member.account.suspended {
             frame = frame.with_problem(SUSPENDED);
         }
-        if let Some(refused) = &problem {
+        if let Some(refused) = problems.first() {
             status = refused.status;
             if refused.field.is_none() {
                 frame = frame.with_problem(refused.text.clone());
@@ -186,7 +234,7 @@ impl Dashboard {
             lacks_sender: member.access().approved_senders_only && senders.is_empty(),
             senders,
             is_simulated: self.engine.is_simulated(),
-            problem,
+            problems,
             measure,
         };
         Ok(respond(status, &page))
@@ -195,14 +243,20 @@ impl Dashboard {
 
 impl SendPage {
     fn problem_of(&self, field: &str) -> Option<&str> {
-        let problem = self.problem.as_ref()?;
-        (problem.field == Some(field)).then_some(problem.text.as_str())
+        let mut problems = self.problems.iter();
+        let problem = problems.find(|problem| problem.field == Some(field))?;
+        Some(problem.text.as_str())
     }
 
     /// Whether the optional fields are unfolded.
     fn shows_more(&self) -> bool {
         let wrong = ["scheduled", "dlrUrl", "testMode"];
         self.draft.has_more() || wrong.iter().any(|field| self.problem_of(field).is_some())
+    }
+
+    /// Whether the fields of Viber messages are unfolded.
+    fn shows_viber(&self) -> bool {
+        self.draft.is_viber || self.draft.is_interactive()
     }
 }
 

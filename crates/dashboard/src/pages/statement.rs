@@ -149,7 +149,7 @@ impl Dashboard {
         };
         let line = |line: &StatementLine| LineRow {
             channel: line.channel.name(),
-            country: line.country.map_or("Unknown", Country::name),
+            country: line.country.map_or("Unknown", Country::short_name),
             network: self.network_words(line.network),
             messages: count(line.messages),
             parts: count(line.parts),

@@ -3,7 +3,7 @@
 //! The secret of a token is only in the response to the form that created it.
 
 mod clients;
-mod create;
+pub(super) mod create;
 
 use std::sync::Arc;
 

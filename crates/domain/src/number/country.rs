@@ -18,6 +18,38 @@ pub struct UnknownCountry {
     pub value: String,
 }
 
+/// Where the name in ISO 3166-1 is longer than the usual one.
+const SHORT_NAMES: [(&str, &str); 29] = [
+    ("BN", "Brunei"),
+    ("BO", "Bolivia"),
+    ("CD", "DR Congo"),
+    ("CI", "Ivory Coast"),
+    ("FK", "Falkland Islands"),
+    ("FM", "Micronesia"),
+    ("GB", "United Kingdom"),
+    ("GS", "South Georgia"),
+    ("IO", "British Indian Ocean"),
+    ("IR", "Iran"),
+    ("KP", "North Korea"),
+    ("KR", "South Korea"),
+    ("LA", "Laos"),
+    ("MD", "Moldova"),
+    ("MF", "Saint Martin"),
+    ("NL", "Netherlands"),
+    ("PS", "Palestine"),
+    ("RU", "Russia"),
+    ("SH", "Saint Helena"),
+    ("SX", "Sint Maarten"),
+    ("SY", "Syria"),
+    ("TW", "Taiwan"),
+    ("TZ", "Tanzania"),
+    ("UM", "US Outlying Islands"),
+    ("US", "United States"),
+    ("VA", "Vatican City"),
+    ("VE", "Venezuela"),
+    ("VG", "British Virgin Islands"),
+    ("VN", "Vietnam"),
+];
 const LETTERS: usize = 26;
 
 impl Country {
@@ -52,9 +84,22 @@ impl Country {
         }
     }
 
+    /// The English name in daily use, for people who read lists: `United Kingdom`.
+    pub fn short_name(self) -> &'static str {
+        let known = SHORT_NAMES.iter().find(|(code, _)| *code == self.as_str());
+        known.map_or_else(|| self.name(), |(_, name)| name)
+    }
+
     /// The index in tables by country, below [`Self::SLOTS`].
     pub fn slot(self) -> usize {
         slot(self.0)
+    }
+
+    /// Reads the result of [`Self::slot`].
+    pub fn from_slot(slot: usize) -> Option<Self> {
+        let letter = |index: usize| u8::try_from(index).ok().map(|index| b'A' + index);
+        let code = [letter(slot / LETTERS)?, letter(slot % LETTERS)?];
+        (slot < Self::SLOTS && is_assigned(code)).then_some(Self(code))
     }
 
     pub fn as_str(&self) -> &str {
@@ -99,6 +144,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn short_names_belong_to_countries() {
+        for country in Country::all() {
+            assert_eq!(Country::from_slot(country.slot()), Some(country));
+        }
+        for (code, name) in SHORT_NAMES {
+            let country = Country::parse(code).expect(code);
+            assert_eq!(country.short_name(), name);
+        }
+        assert_eq!(Country::from_slot(0), None, "AA is assigned to nobody");
+    }
 
     #[test]
     fn every_assigned_code_is_parsed_in_any_case() {

@@ -36,14 +36,14 @@ pub trait MembershipStore: Send + Sync + 'static {
     /// is unknown, used, expired, or for somebody else.
     async fn join_account(&self, joining: &Joining) -> Result<bool, StoreError>;
 
-    /// Switches a session to another account of its person. The session gets the hash `renewed`, so that forms on pages
-    /// of the former account are refused. `false` if the person does not belong to the account, or the session has
-    /// ended.
+    /// Switches a session to another account of its person, or to any account if they are an operator; `None` for the
+    /// first account of the person. The session gets the hash `renewed`, so that forms on pages of the former account
+    /// are refused. `false` if the person does not belong to the account, or the session has ended.
     async fn switch_account(
         &self,
         session: &TokenHash,
         renewed: &TokenHash,
-        account: AccountId,
+        account: Option<AccountId>,
     ) -> Result<bool, StoreError>;
 
     /// Changes a person's role in one of their accounts. An operator stays one.

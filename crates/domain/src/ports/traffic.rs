@@ -8,6 +8,7 @@ use crate::ids::AccountId;
 use crate::message::channel::Channel;
 use crate::message::outcome::Outcome;
 use crate::money::Money;
+use crate::number::country::Country;
 use crate::number::network::Network;
 
 /// The period of a count, in UTC.
@@ -26,6 +27,8 @@ pub struct TrafficCount {
     pub channel: Channel,
     /// `None` in counts by hour, and if it is unknown.
     pub network: Option<Network>,
+    /// The country of the numbers, if it is known and the network is not; the network tells it otherwise.
+    pub country: Option<Country>,
     /// `None` for cancelled messages.
     pub outcome: Option<Outcome>,
     pub messages: u64,

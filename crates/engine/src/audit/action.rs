@@ -13,6 +13,8 @@ pub enum Action {
     AccountSuspend,
     /// A suspended account was resumed.
     AccountResume,
+    /// An operator began to act for an account to which they do not belong.
+    AccountEnter,
     /// Where an account is notified was changed.
     AccountNotify,
     /// Where messages to numbers of an account are sent was changed.
@@ -106,12 +108,13 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 49] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
         Self::AccountSuspend,
         Self::AccountResume,
+        Self::AccountEnter,
         Self::AccountNotify,
         Self::AccountInbound,
         Self::NumberAdd,
@@ -165,6 +168,7 @@ impl Action {
             Self::AccountRules => "account.rules",
             Self::AccountSuspend => "account.suspend",
             Self::AccountResume => "account.resume",
+            Self::AccountEnter => "account.enter",
             Self::AccountNotify => "account.notify",
             Self::AccountInbound => "account.inbound",
             Self::NumberAdd => "number.add",

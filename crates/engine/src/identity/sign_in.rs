@@ -235,12 +235,38 @@ impl SignIn {
         Ok(first.into_iter().chain(further).collect())
     }
 
-    /// Switches a session to another account of its person. Returns the session's new secret; `None` if the person does
-    /// not belong to the account.
+    /// Switches a session to another account of its person, or back to their first one. Operators may act for any
+    /// account, which the audit log records. Returns the session's new secret; `None` if the person does not belong to
+    /// the account.
     pub async fn switch_account(
         &self,
+        by: &Actor,
+        person: PersonId,
         session: &str,
-        account: AccountId,
+        account: Option<AccountId>,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(entered) = account else {
+            return self.switch(session, None).await;
+        };
+        let own = self.list_accounts(person).await?;
+        if own.iter().any(|(known, _)| *known == entered) {
+            return self.switch(session, account).await;
+        }
+        let found = self.store.find_person(person).await?;
+        if found.is_none_or(|found| found.person.role != Role::Operator) {
+            return Ok(None);
+        }
+        let recorded = self
+            .audit
+            .record(by, account, Action::AccountEnter, entered, "")
+            .await?;
+        recorded.done(self.switch(session, account).await).await
+    }
+
+    async fn switch(
+        &self,
+        session: &str,
+        account: Option<AccountId>,
     ) -> Result<Option<String>, StoreError> {
         let renewed = secret();
         let (old, new) = (

@@ -263,7 +263,10 @@ fn lines(counts: &[TrafficCount], reference: &Reference) -> Vec<StatementLine> {
     let mut lines: BTreeMap<(&str, &str, Option<Network>), StatementLine> = BTreeMap::new();
     let countries: Vec<Option<Country>> = counts
         .iter()
-        .map(|count| reference.find_network(count.network?).next()?.country)
+        .map(|count| match count.network {
+            Some(network) => reference.find_network(network).next()?.country,
+            None => count.country,
+        })
         .collect();
     for (count, country) in counts.iter().zip(&countries) {
         if count.outcome.is_none() {

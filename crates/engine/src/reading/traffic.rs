@@ -7,6 +7,8 @@ use std::sync::Arc;
 use domain::ports::{Span, StoreError, TrafficCount, TrafficStore};
 use domain::{AccountId, Channel, Code, Country, Money, Network, Outcome, Timestamp};
 use jiff::SignedDuration;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use numbering::reference::Reference;
 
 use crate::catalogue::Catalogues;
@@ -15,6 +17,8 @@ use crate::catalogue::Catalogues;
 pub const HOURS: usize = 48;
 /// Length of the daily series.
 pub const DAYS: usize = 30;
+/// The longest [`Period`].
+pub const MAX_PERIOD_DAYS: usize = 31;
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -99,6 +103,18 @@ pub struct Overview {
     pub errors: Vec<Share<Code>>,
 }
 
+/// The figures of a number of days, and of as many days before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Period {
+    pub totals: Totals,
+    pub before: Totals,
+    /// One point per day, oldest first.
+    pub days: Vec<Point>,
+    pub countries: Vec<Share<Option<Country>>>,
+    pub operators: Vec<Share<OperatorName>>,
+    pub errors: Vec<Share<Code>>,
+}
+
 pub struct Traffic {
     store: Arc<dyn TrafficStore>,
     catalogues: Arc<Catalogues>,
@@ -128,6 +144,69 @@ impl Traffic {
     }
 }
 
+impl Traffic {
+    /// The figures of an account from one day to another, both included, at most [`MAX_PERIOD_DAYS`] days.
+    pub async fn period(
+        &self,
+        account: Option<AccountId>,
+        first: Date,
+        last: Date,
+    ) -> Result<Period, StoreError> {
+        let days = midnight(last).duration_since(midnight(first)).as_hours() / 24 + 1;
+        let days = usize::try_from(days).unwrap_or_default();
+        let days = days.clamp(1, MAX_PERIOD_DAYS);
+        let until = midnight(last)
+            .saturating_add(DAY)
+            .expect("a length of hours");
+        let starts = starts(midnight(last), DAY, days);
+        let before = self::starts(starts[0], DAY, days + 1);
+        let counts = self
+            .store
+            .list_traffic(account, Span::Day, before[0], until)
+            .await?;
+        let reference = self.catalogues.live().reference.clone();
+        Ok(period(&starts, &counts, &reference))
+    }
+}
+
+fn midnight(day: Date) -> Timestamp {
+    let zoned = day.to_zoned(TimeZone::UTC);
+    zoned.map_or(Timestamp::UNIX_EPOCH, |zoned| zoned.timestamp())
+}
+
+/// `counts` are those of the days and of the days before them.
+fn period(days: &[Timestamp], counts: &[TrafficCount], reference: &Reference) -> Period {
+    let first = days.first().copied().unwrap_or_default();
+    let (before, counts) = counts.split_at(counts.partition_point(|count| count.start < first));
+    let mut totals = (Totals::default(), Totals::default());
+    counts.iter().for_each(|count| totals.0.add(count));
+    before.iter().for_each(|count| totals.1.add(count));
+    Period {
+        totals: totals.0,
+        before: totals.1,
+        days: series(days, counts),
+        countries: countries(counts, reference),
+        operators: operators(counts, reference),
+        errors: errors(counts),
+    }
+}
+
+fn countries(counts: &[TrafficCount], reference: &Reference) -> Vec<Share<Option<Country>>> {
+    shares(counts, |count| Some(operator_of(reference, count).country))
+}
+
+fn operators(counts: &[TrafficCount], reference: &Reference) -> Vec<Share<OperatorName>> {
+    shares(counts, |count| Some(operator_of(reference, count)))
+}
+
+fn errors(counts: &[TrafficCount]) -> Vec<Share<Code>> {
+    shares(counts, |count| match count.outcome {
+        Some(Outcome::Failed(code)) => Some(code),
+        Some(Outcome::Expired) => Some(Code::EXPIRED),
+        Some(Outcome::Delivered) | None => None,
+    })
+}
+
 /// The start times of the last `count` spans. The current span is the last one.
 fn starts(now: Timestamp, length: SignedDuration, count: usize) -> Vec<Timestamp> {
     let length_s = length.as_secs();
@@ -146,22 +225,15 @@ fn overview(
 ) -> Overview {
     let hours = series(hours, by_hour);
     let days = series(days, by_day);
-    let operator = |count: &TrafficCount| Some(operator_of(reference, count.network));
     Overview {
         today: sum(&days, 1),
         last_24_hours: sum(&hours, 24),
         last_7_days: sum(&days, 7),
         last_30_days: sum(&days, DAYS),
         channels: shares(by_day, |count| Some(count.channel)),
-        countries: shares(by_day, |count| {
-            Some(operator_of(reference, count.network).country)
-        }),
-        operators: shares(by_day, operator),
-        errors: shares(by_day, |count| match count.outcome {
-            Some(Outcome::Failed(code)) => Some(code),
-            Some(Outcome::Expired) => Some(Code::EXPIRED),
-            Some(Outcome::Delivered) | None => None,
-        }),
+        countries: countries(by_day, reference),
+        operators: operators(by_day, reference),
+        errors: errors(by_day),
         hours,
         days,
     }
@@ -218,11 +290,12 @@ fn shares<T: Clone + Eq + Hash>(
 }
 
 /// The mobile operator of a network. A network that the reference data does not know forms its own group.
-fn operator_of(reference: &Reference, network: Option<Network>) -> OperatorName {
+fn operator_of(reference: &Reference, count: &TrafficCount) -> OperatorName {
+    let network = count.network;
     let entry = network.and_then(|network| reference.find_network(network).next());
     let operator = entry.and_then(|entry| reference.operator(entry.operator));
     OperatorName {
-        country: entry.and_then(|entry| entry.country),
+        country: entry.map_or(count.country, |entry| entry.country),
         name: operator.map(|operator| operator.name.clone()),
         network: network.filter(|_| operator.is_none()),
     }

@@ -21,7 +21,7 @@ use super::fault::Fault;
 use super::retry::Retryable;
 use super::transaction::commit;
 use super::{billing, codes, column, idempotency, refused};
-use crate::rows::{self, SendColumns, micros};
+use crate::rows::{self, SendColumns, micros, traffic};
 
 /// The IDs of a submission are consecutive, so each text is sent once, whatever the number of recipients. Submissions
 /// that cost money are stored only if their account was charged for all of them in this batch. Accounts with a limit
@@ -52,13 +52,14 @@ macro_rules! insert {
         FROM charged WHERE cost <> 0
     ), stored AS (
         INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
-            dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, price_micros,
+            dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, country, price_micros,
             channel, interactive",
             $column,
             ")
         SELECT s.first_id + n, ($1::bigint[])[s.skipped + n + 1], s.account_id, s.originator, s.body, s.coding,
             s.coding_given, s.udh, s.parts, s.priority, s.dlr_url, s.test_mode, s.accepted_us, s.scheduled_us,
-            s.expires_us, s.state, nullif(($21::int[])[s.skipped + n + 1], 0), ($22::bigint[])[s.skipped + n + 1],
+            s.expires_us, s.state, nullif(greatest(($21::int[])[s.skipped + n + 1], 0), 0),
+            nullif(-least(($21::int[])[s.skipped + n + 1], 0), 0), ($22::bigint[])[s.skipped + n + 1],
             s.channel, s.interactive",
             $value,
             "
@@ -249,7 +250,8 @@ impl Charges {
 #[derive(Default)]
 struct MessageColumns<'a> {
     recipient: Vec<i64>,
-    /// 0 if it is unknown: in an array with nulls, each access would scan from the start.
+    /// If the network is unknown, the number of the country, negative; 0 if both are unknown: in an array with nulls, each
+    /// access would scan from the start.
     network: Vec<i32>,
     price: Vec<i64>,
     first_id: Vec<i64>,
@@ -321,8 +323,9 @@ impl<'a> MessageColumns<'a> {
         self.recipients.push(count(submission.recipients.len()));
         for recipient in &submission.recipients {
             self.recipient.push(recipient.to.as_i64());
+            let country = traffic::country_column(recipient).map_or(0, i32::from);
             self.network
-                .push(recipient.network.map_or(0, Network::code));
+                .push(recipient.network.map_or(-country, Network::code));
             self.price.push(recipient.price.micros());
         }
         self.account.push(submission.account.as_i64());

@@ -21,9 +21,9 @@ use crate::rows::ended::EndedColumns;
 use crate::rows::records::SentColumns;
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
-/// Final states never change. A message gets the network that its receipt named. Each message that this ends is returned once, and so is each delivery report that it
-/// creates. Lookups are counted when their answer is known, test messages never. The tables are those of
-/// [`DayStatements`].
+/// Final states never change. A message gets the network that its receipt named. Each message that this ends is returned
+/// once, and so is each delivery report that it creates. Lookups are counted when their answer is known, test messages
+/// never. The tables are those of [`DayStatements`].
 const END: &str = concat!(
     "WITH ended AS (
         UPDATE {message} AS m SET status = g.status, error = g.error, final_us = g.at_us,
@@ -37,7 +37,7 @@ const END: &str = concat!(
                 $10::bigint[], $11::bigint[], $12::int[])
             AS g (id, status, error, at_us, result, charged, carrier, sent_us, cost_micros, network)
         WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
-        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
+        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.country, m.channel, m.status, m.error,
             m.parts, m.trace, m.test_mode, m.recipient, coalesce(m.scheduled_us, m.accepted_us) AS began_us, ",
     cost!(),
     " AS cost_micros,
@@ -70,7 +70,7 @@ const SET_LOOKUP_RESULTS: &str = "
 const SET_CHARGED: &str = "
     UPDATE message AS m SET charged_micros = 0 FROM UNNEST($1::bigint[]) AS g (id) WHERE m.id = ANY(ARRAY[g.id])";
 const COUNT_LOOKUPS: &str = count_traffic!(
-    "SELECT m.account_id, m.final_us, m.channel, m.network, m.status, m.error, m.parts,
+    "SELECT m.account_id, m.final_us, m.channel, m.network, m.country, m.status, m.error, m.parts,
         CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros
     FROM message AS m JOIN UNNEST($1::bigint[], $2::smallint[]) AS g (id, charged) ON m.id = ANY(ARRAY[g.id])"
 );

@@ -163,9 +163,10 @@ impl MembershipStore for PostgresStore {
         &self,
         session: &TokenHash,
         renewed: &TokenHash,
-        account: AccountId,
+        account: Option<AccountId>,
     ) -> Result<bool, StoreError> {
-        let values: Values<'_> = &[&bytes(session), &bytes(renewed), &account.as_i64()];
+        let account = account.map(AccountId::as_i64);
+        let values: Values<'_> = &[&bytes(session), &bytes(renewed), &account];
         let switched = self
             .execute("switch accounts", sql::SWITCH.postgres, values)
             .await?;

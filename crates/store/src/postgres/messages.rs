@@ -35,10 +35,10 @@ const CANCEL: &str = concat!(
         WHERE q.owner = ANY(ARRAY[w.owner]) AND q.lane = w.priority AND q.due_us = w.scheduled_us AND q.id = w.id RETURNING q.id
     ), cancelled AS (
         UPDATE message SET state = $3, final_us = $4, charged_micros = 0 WHERE id IN (SELECT id FROM taken)
-        RETURNING id, account_id, price_micros, final_us, channel, network, parts
+        RETURNING id, account_id, price_micros, final_us, channel, network, country, parts
     ), counted AS (",
     count_traffic!(
-        "SELECT account_id, final_us, channel, network, 0::smallint AS status, 0::smallint AS error, parts,
+        "SELECT account_id, final_us, channel, network, country, 0::smallint AS status, 0::smallint AS error, parts,
             0 AS cost_micros
         FROM cancelled"
     ),

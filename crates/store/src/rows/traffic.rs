@@ -2,13 +2,39 @@
 
 use std::collections::BTreeMap;
 
+use domain::message::Recipient;
 use domain::ports::{Span, TrafficCount};
-use domain::{Money, Timestamp};
+use domain::{Country, Money, Network, Timestamp};
 
 use super::{Corrupt, SqlRow, billing, channel, outcome};
 
 /// `traffic.status` and `traffic.error` of cancelled messages.
 pub(crate) const CANCELLED: i16 = 0;
+
+/// `traffic.network` of a country whose network is unknown, without the country's slot. It reads as a network of MCC
+/// 000, which is assigned to nobody.
+const COUNTRY: i32 = 3000;
+
+/// `message.country`: the country's slot, unless the network is known and tells the country.
+pub(crate) fn country_column(recipient: &Recipient) -> Option<i16> {
+    let country = recipient.country.filter(|_| recipient.network.is_none())?;
+    i16::try_from(country.slot()).ok()
+}
+
+/// `traffic.network` of a message: its network, or its country, or 0 if both are unknown. `count_traffic!` does the
+/// same in SQL.
+pub(crate) fn counted_network(network: Option<i32>, country: Option<i16>) -> i32 {
+    network.unwrap_or_else(|| country.map_or(0, |slot| COUNTRY + i32::from(slot)))
+}
+
+/// Reads `traffic.network`.
+fn counted_place(code: i32) -> Result<(Option<Network>, Option<Country>), Corrupt> {
+    let slot = usize::try_from(code - COUNTRY).ok();
+    match slot.filter(|slot| *slot < Country::SLOTS) {
+        Some(slot) => Ok((None, Country::from_slot(slot))),
+        None => Ok((billing::network((code != 0).then_some(code))?, None)),
+    }
+}
 
 const SPANS: [Span; 2] = [Span::Hour, Span::Day];
 
@@ -38,7 +64,8 @@ pub(crate) fn first_begin(span: Span, time: Timestamp) -> i64 {
 pub(crate) struct EndedMessage {
     pub(crate) account_id: i64,
     pub(crate) channel: i16,
-    pub(crate) network: Option<i32>,
+    /// As [`counted_network`] gives it.
+    pub(crate) network: i32,
     pub(crate) status: i16,
     pub(crate) error: i16,
     pub(crate) parts: i16,
@@ -81,7 +108,7 @@ impl Tally {
                 channel: ended.channel,
                 network: match span {
                     Span::Hour => 0,
-                    Span::Day => ended.network.unwrap_or(0),
+                    Span::Day => ended.network,
                 },
                 status: ended.status,
                 error: ended.error,
@@ -127,12 +154,13 @@ impl CountColumns {
 
     pub(crate) fn count(&self, span: Span) -> Result<TrafficCount, Corrupt> {
         let is_cancelled = self.status == CANCELLED;
-        let network = (self.network != 0).then_some(self.network);
+        let (network, country) = counted_place(self.network)?;
         let number = |number: i64| u64::try_from(number).map_err(|_| Corrupt("count"));
         Ok(TrafficCount {
             start: super::timestamp(self.begins.saturating_mul(length_us(span)))?,
             channel: channel(self.channel)?,
-            network: billing::network(network)?,
+            network,
+            country,
             outcome: if is_cancelled {
                 None
             } else {
@@ -142,5 +170,27 @@ impl CountColumns {
             parts: number(self.parts)?,
             cost: Money::from_micros(self.cost_micros),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_has_the_network_or_else_the_country() {
+        let latvia = Country::parse("LV").expect("a country");
+        let slot = i16::try_from(latvia.slot()).expect("small");
+        let network = Network::new("247", "01").expect("a network");
+        for (columns, expected) in [
+            ((Some(network.code()), None), (Some(network), None)),
+            ((Some(network.code()), Some(slot)), (Some(network), None)),
+            ((None, Some(slot)), (None, Some(latvia))),
+            ((None, None), (None, None)),
+        ] {
+            let code = counted_network(columns.0, columns.1);
+            let place = counted_place(code).expect("a valid code");
+            assert_eq!(place, expected, "{columns:?}");
+        }
     }
 }

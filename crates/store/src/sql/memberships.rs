@@ -33,12 +33,16 @@ pub(crate) const JOIN: Sql = sql!(
     SELECT id, CAST(?2 AS BIGINT), CAST(?3 AS TEXT), CAST(?4 AS BIGINT) FROM person WHERE id = ?1 AND account_id <> ?2
     ON CONFLICT (person_id, account_id) DO UPDATE SET role = excluded.role"
 );
+/// Operators may choose any account. NULL is the first account of the person, or none.
 pub(crate) const SWITCH: Sql = sql!(
-    "UPDATE session SET hash = ?2,
-        chosen_account_id = (SELECT account_id FROM membership WHERE person_id = session.person_id AND account_id = ?3)
-    WHERE hash = ?1 AND (
-        EXISTS (SELECT 1 FROM person WHERE id = session.person_id AND account_id = ?3)
-        OR EXISTS (SELECT 1 FROM membership WHERE person_id = session.person_id AND account_id = ?3))"
+    "UPDATE session SET hash = ?2, chosen_account_id =
+        (SELECT id FROM account WHERE id = ?3
+            AND NOT EXISTS (SELECT 1 FROM person WHERE id = session.person_id AND account_id = ?3))
+    WHERE hash = ?1 AND (CAST(?3 AS BIGINT) IS NULL
+        OR EXISTS (SELECT 1 FROM person WHERE id = session.person_id AND account_id = ?3)
+        OR EXISTS (SELECT 1 FROM membership WHERE person_id = session.person_id AND account_id = ?3)
+        OR EXISTS (SELECT 1 FROM person WHERE id = session.person_id AND role = 'operator'
+            AND EXISTS (SELECT 1 FROM account WHERE id = ?3)))"
 );
 pub(crate) const LEAVE: Sql =
     sql!("DELETE FROM membership WHERE person_id = ?1 AND account_id = ?2");

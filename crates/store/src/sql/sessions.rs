@@ -9,7 +9,9 @@ pub(crate) const FIND_LINK: Sql =
 pub(crate) const FIND: Sql = sql!(
     "SELECT person.id, person.email,
         CASE person.role WHEN 'operator' THEN person.role ELSE coalesce(membership.role, person.role) END,
-        coalesce(membership.account_id, person.account_id), session.account_id, session.seen_us
+        coalesce(membership.account_id,
+            CASE person.role WHEN 'operator' THEN session.chosen_account_id END, person.account_id),
+        session.account_id, session.seen_us
     FROM session LEFT JOIN person ON person.id = session.person_id
         LEFT JOIN membership ON membership.person_id = session.person_id
             AND membership.account_id = session.chosen_account_id

@@ -12,13 +12,13 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 use super::billing::BatchCharges;
 use super::codes;
 use super::ending::{End, Endings};
-use crate::rows::{self, AnswerColumns, SendColumns, micros};
+use crate::rows::{self, AnswerColumns, SendColumns, micros, traffic};
 
 const INSERT_MESSAGE: &str = "
     INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
         dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, price_micros, network,
-        channel, interactive)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+        channel, interactive, country)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
 /// Most messages have no trace, so it is not part of the insert.
 const SET_TRACE: &str = "UPDATE message SET trace = ?2 WHERE id = ?1";
 /// Messages of the service itself are few, so this is not part of the insert either.
@@ -90,6 +90,8 @@ impl<'db> Inserts<'db> {
                 .raw_bind_parameter(17, recipient.price.micros())?;
             let network = recipient.network.map(Network::code);
             self.message.raw_bind_parameter(18, network)?;
+            self.message
+                .raw_bind_parameter(21, traffic::country_column(recipient))?;
             self.message.raw_execute()?;
             if let Some(trace) = &submission.trace {
                 let mut set = db.prepare_cached(SET_TRACE)?;

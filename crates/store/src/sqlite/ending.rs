@@ -12,10 +12,11 @@ use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{self, seen_payload};
 use crate::rows::ended::EndedColumns;
 use crate::rows::records::Sent;
-use crate::rows::traffic::{EndedMessage, Tally};
+use crate::rows::traffic::{EndedMessage, Tally, counted_network};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
-/// Final states never change. A message gets the network that its receipt named. `?9` is how many parts of an SMS or Viber message stay charged, NULL for all.
+/// Final states never change. A message gets the network that its receipt named. `?9` is how many parts of an SMS or
+/// Viber message stay charged, NULL for all.
 const END: &str = "
     UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END,
         carrier = ?6, sent_us = ?7, cost_micros = ?8, network = CASE WHEN channel = 2 THEN network
@@ -23,7 +24,7 @@ const END: &str = "
             THEN price_micros ELSE price_micros / max(parts, 1) * min(?9, max(parts, 1)) END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts,
-        coalesce(scheduled_us, accepted_us), trace, test_mode IS NOT NULL, recipient";
+        coalesce(scheduled_us, accepted_us), trace, test_mode IS NOT NULL, recipient, country";
 /// For a lookup that ended without an answer.
 const SET_LOOKUP_RESULT: &str =
     "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
@@ -253,6 +254,7 @@ struct Message {
     /// Test messages are not counted.
     is_test: bool,
     recipient: i64,
+    country: Option<i16>,
 }
 
 impl Message {
@@ -267,7 +269,7 @@ impl Message {
         EndedMessage {
             account_id: self.account_id,
             channel: self.channel,
-            network: self.network,
+            network: counted_network(self.network, self.country),
             status,
             error,
             parts: self.parts,
@@ -289,6 +291,7 @@ impl Message {
             trace: dispatch::trace(row.get_ref(8)?.as_bytes_or_null()?),
             is_test: row.get(9)?,
             recipient: row.get(10)?,
+            country: row.get(11)?,
         })
     }
 }

@@ -48,16 +48,17 @@ fn join(db: &Connection, joining: &Joining) -> Result<bool> {
         .execute(params![person, id])?;
     db.prepare_cached(sql::JOIN.sqlite)?
         .execute(params![person, id, role.name(), now_us])?;
-    switch(db, &joining.session, &joining.renewed, account)
+    switch(db, &joining.session, &joining.renewed, Some(account))
 }
 
 fn switch(
     db: &Connection,
     session: &TokenHash,
     renewed: &TokenHash,
-    account: AccountId,
+    account: Option<AccountId>,
 ) -> Result<bool> {
-    let values = params![session.as_bytes(), renewed.as_bytes(), account.as_i64()];
+    let account = account.map(AccountId::as_i64);
+    let values = params![session.as_bytes(), renewed.as_bytes(), account];
     Ok(db.prepare_cached(sql::SWITCH.sqlite)?.execute(values)? > 0)
 }
 
@@ -152,7 +153,7 @@ impl MembershipStore for SqliteStore {
         &self,
         session: &TokenHash,
         renewed: &TokenHash,
-        account: AccountId,
+        account: Option<AccountId>,
     ) -> Result<bool, StoreError> {
         let (session, renewed) = (*session, *renewed);
         self.write("switch accounts", move |db| {

@@ -9,7 +9,7 @@ use domain::message::{MessageRecord, MessageState, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, Cancel, ListRange, MessageStore, StoreError, StoredAnswer, accept_results,
 };
-use domain::{Channel, Network, Timestamp};
+use domain::{Channel, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::{SqliteStore, accept, billing};
@@ -21,7 +21,9 @@ const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1"
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
-const SET_CANCELLED: &str = "UPDATE message SET state = ?2, final_us = ?3, charged_micros = 0 WHERE id = ?1 RETURNING price_micros, parts";
+const SET_CANCELLED: &str = "
+    UPDATE message SET state = ?2, final_us = ?3, charged_micros = 0 WHERE id = ?1
+    RETURNING price_micros, parts, network, country";
 const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
         (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";
@@ -195,15 +197,15 @@ fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Re
         return Ok(Cancel::NotWaiting(rows::not_waiting(message.state)));
     }
     let values = params![id.as_i64(), CANCELLED, now_us];
-    let (price, parts) = db
-        .prepare_cached(SET_CANCELLED)?
-        .query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let (price, parts, network, country) =
+        db.prepare_cached(SET_CANCELLED)?.query_row(values, read)?;
     billing::refund(db, account.as_i64(), price, now_us)?;
     let mut tally = Tally::default();
     tally.add(&EndedMessage {
         account_id: account.as_i64(),
         channel: rows::channel_number(message.channel),
-        network: message.network.map(Network::code),
+        network: traffic::counted_network(network, country),
         status: traffic::CANCELLED,
         error: traffic::CANCELLED,
         parts,

@@ -19,6 +19,7 @@ on_both_stores!(
     leaving_an_account_ends_its_sessions_and_grants,
     leaving_the_last_account_deletes_the_person,
     an_operator_stays_an_operator_in_every_account,
+    operators_may_act_for_every_account,
     joining_invalidates_password_links,
 );
 
@@ -64,7 +65,9 @@ async fn account_and_role(
 }
 
 async fn switch(store: &Arc<dyn Store>, from: &str, to: &str, account: AccountId) -> bool {
-    let switched = store.switch_account(&hash(from), &hash(to), account).await;
+    let switched = store
+        .switch_account(&hash(from), &hash(to), Some(account))
+        .await;
     switched.expect("answers")
 }
 
@@ -267,6 +270,28 @@ async fn leaving_the_last_account_deletes_the_person(store: Arc<dyn Store>) {
     assert_eq!(removed.expect("answers"), PersonChanged::Done);
     assert_eq!(account_and_role(&store, "bob there").await, None);
     assert_eq!(list(&store, other).await, []);
+}
+
+async fn operators_may_act_for_every_account(store: Arc<dyn Store>) {
+    let acme = create_account(&store, "acme").await;
+    invite(&store, &join("op@example.com", Role::Operator, None), "op").await;
+    accept(&store, "op", "kept").await.expect("a good link");
+    let nobody = AccountId::new(acme.get() + 7).expect("in range");
+    assert!(!switch(&store, "op", "x", nobody).await, "no such account");
+    assert!(switch(&store, "op", "acts", acme).await);
+    let acting = account_and_role(&store, "acts").await;
+    assert_eq!(acting, Some((Some(acme), Role::Operator)));
+    let (acting, left) = (hash("acts"), hash("left"));
+    let left = store.switch_account(&acting, &left, None).await;
+    assert!(left.expect("answers"));
+    let left = account_and_role(&store, "left").await;
+    assert_eq!(left, Some((None, Role::Operator)));
+
+    let (first, _, _) = member_of_both(&store, "ann").await;
+    assert!(!switch(&store, "ann there", "x", acme).await, "no operator");
+    assert!(switch(&store, "ann there", "back", first).await);
+    let back = account_and_role(&store, "back").await;
+    assert_eq!(back.and_then(|(account, _)| account), Some(first));
 }
 
 async fn an_operator_stays_an_operator_in_every_account(store: Arc<dyn Store>) {

@@ -20,7 +20,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         DROP TABLE ported_number; ALTER TABLE account DROP COLUMN ported_numbers;
         ALTER TABLE early_receipt DROP COLUMN network;
         DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change; DROP TABLE verification;
-        ALTER TABLE message DROP COLUMN notice;
+        ALTER TABLE message DROP COLUMN notice; ALTER TABLE message DROP COLUMN country;
         DROP TABLE inbound_number; DROP TABLE inbound; DROP TABLE inbound_part; DROP TABLE inbound_copy;
         ALTER TABLE account DROP COLUMN inbound_url; DROP TABLE inbound_source;
         DROP TABLE alert; DROP TABLE notification; DROP TABLE notify_setting;

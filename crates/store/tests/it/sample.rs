@@ -36,6 +36,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         id: message(first + n),
         to: Msisdn::parse(&format!("+3712{:07}", (first + n) % 10_000_000_000)).expect("a number"),
         network: None,
+        country: None,
         price: Money::ZERO,
         refused: None,
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::delivery::SendResult;
 use domain::message::Submission;
 use domain::ports::{Cancel, Span, Store, TrafficCount};
-use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
+use domain::{AccountId, Channel, Code, Country, Money, Network, Outcome, Timestamp};
 
 use super::days::undo_partitions;
 use super::fixture::Database;
@@ -69,11 +69,12 @@ fn network(code: &str) -> Network {
     code.parse().expect("a network")
 }
 
-/// The submission with this number of parts, to this network.
+/// The submission with this number of parts, to this network, or to this country if the network is unknown.
 fn to_network(mut submission: Submission, parts: u8, code: &str) -> Submission {
     submission.shape.parts = parts;
     for recipient in &mut submission.recipients {
-        recipient.network = Some(network(code));
+        recipient.country = Country::parse("LV").ok();
+        recipient.network = (code != "LV").then(|| network(code));
     }
     submission
 }
@@ -142,6 +143,7 @@ async fn messages_are_counted_by_hour_and_by_day_and_network(database: Database)
         (2, 3, "24702", 10),
         (3, 1, "24701", HOUR),
         (4, 2, "24701", 24 * HOUR),
+        (5, 1, "LV", 24 * HOUR),
     ];
     let day = Timestamp::from_second(1_000_000_000 / 86_400 * 86_400).expect("within range");
     for (id, parts, code, second) in sent {
@@ -156,7 +158,8 @@ async fn messages_are_counted_by_hour_and_by_day_and_network(database: Database)
     let count = |second: i64, code: Option<&str>, messages: u64, parts: u64| TrafficCount {
         start: day + jiff::SignedDuration::from_secs(second),
         channel: Channel::Sms,
-        network: code.map(network),
+        network: code.filter(|code| *code != "LV").map(network),
+        country: code.and_then(|code| Country::parse(code).ok()),
         outcome: Some(Outcome::Delivered),
         messages,
         parts,
@@ -165,12 +168,13 @@ async fn messages_are_counted_by_hour_and_by_day_and_network(database: Database)
     let hours = [
         count(0, None, 2, 4),
         count(HOUR, None, 1, 1),
-        count(24 * HOUR, None, 1, 2),
+        count(24 * HOUR, None, 2, 3),
     ];
     assert_eq!(list(&store, Some(owner), Span::Hour).await, hours);
     let days = [
         count(0, Some("24701"), 2, 2),
         count(0, Some("24702"), 1, 3),
+        count(24 * HOUR, Some("LV"), 1, 1),
         count(24 * HOUR, Some("24701"), 1, 2),
     ];
     assert_eq!(list(&store, Some(owner), Span::Day).await, days);

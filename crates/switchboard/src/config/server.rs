@@ -29,6 +29,17 @@ pub(crate) struct Tls {
 pub(crate) struct Auth {
     pub(crate) query_token: bool,
     pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) second_factor: SecondFactor,
+}
+
+/// Who must have a second factor to use the dashboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SecondFactor {
+    #[default]
+    Optional,
+    Operators,
+    Everyone,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dashboard::{DashboardSettings, oauth_refused, session_cookie_name};
+use dashboard::{DashboardSettings, SecondFactorDemand, oauth_refused, session_cookie_name};
 use domain::ports::NodeInfo;
 use engine::GrantSettings;
 use jiff::SignedDuration;
@@ -13,7 +13,7 @@ use web::server;
 use web::{Landing, OAuthSettings, RestSettings};
 
 use crate::cli::Role;
-use crate::config::Config;
+use crate::config::{Config, SecondFactor};
 use crate::open_files;
 
 /// Submissions in one transaction.
@@ -103,6 +103,11 @@ pub(super) fn dashboard_settings(config: &Config, listening: SocketAddr) -> Dash
         max_api_corrections: MAX_CORRECTIONS,
         currency: config.billing.currency.clone(),
         trusted_proxies: config.auth.trusted_proxies.clone(),
+        second_factor: match config.auth.second_factor {
+            SecondFactor::Optional => SecondFactorDemand::Nobody,
+            SecondFactor::Operators => SecondFactorDemand::Operators,
+            SecondFactor::Everyone => SecondFactorDemand::Everyone,
+        },
     }
 }
 

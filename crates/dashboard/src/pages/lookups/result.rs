@@ -95,7 +95,10 @@ fn operator_name(reference: &Reference, id: u32) -> Option<String> {
 }
 
 fn country_name(code: &str) -> String {
-    Country::parse(code).map_or_else(|_| code.to_owned(), |country| country.name().to_owned())
+    Country::parse(code).map_or_else(
+        |_| code.to_owned(),
+        |country| country.short_name().to_owned(),
+    )
 }
 
 #[cfg(test)]

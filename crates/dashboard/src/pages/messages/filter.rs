@@ -6,16 +6,16 @@ use domain::{AccountId, MessageId, Msisdn};
 
 use crate::kit::query::{Query, parse_utc};
 
-const FIELDS: [&str; 8] = [
-    "to", "id", "from", "state", "channel", "error", "since", "until",
+const FIELDS: [&str; 9] = [
+    "account", "to", "id", "from", "state", "channel", "error", "since", "until",
 ];
 
 pub(super) struct Filters {
     filter: MessageFilter,
     pub(super) id: Option<MessageId>,
     pub(super) is_any: bool,
-    /// The invalid field and its problem.
-    pub(super) problem: Option<(&'static str, String)>,
+    /// The invalid fields and their problems.
+    pub(super) problems: Vec<(&'static str, String)>,
 }
 
 impl Filters {
@@ -24,14 +24,19 @@ impl Filters {
             filter: MessageFilter::default(),
             id: None,
             is_any: FIELDS.iter().any(|field| query.get(field).is_some()),
-            problem: None,
+            problems: Vec::new(),
         };
-        read.id = read.field(query, "id", "Write digits only.", |id| id.parse().ok());
+        read.id = read.field(query, "id", "A message ID has digits only.", |id| {
+            id.parse().ok()
+        });
         let filter = MessageFilter {
             account: None,
-            to: read.field(query, "to", "Write it with its country code.", |to| {
-                Msisdn::parse(to).ok()
-            }),
+            to: read.field(
+                query,
+                "to",
+                "Write the number with its country code.",
+                |to| Msisdn::parse(to).ok(),
+            ),
             from: query.get("from").map(str::to_owned),
             state: read.field(query, "state", "There is no such state.", |state| {
                 StateName::ALL.into_iter().find(|name| name.name() == state)
@@ -42,8 +47,8 @@ impl Filters {
             error: read.field(query, "error", "There is no such error.", |code| {
                 Code::new(code.parse().ok()?)
             }),
-            since: read.field(query, "since", "Give a date and a time.", parse_utc),
-            until: read.field(query, "until", "Give a date and a time.", parse_utc),
+            since: read.field(query, "since", "From: give a date and a time.", parse_utc),
+            until: read.field(query, "until", "Until: give a date and a time.", parse_utc),
         };
         Self { filter, ..read }
     }
@@ -63,17 +68,19 @@ impl Filters {
     }
 
     pub(super) fn refuse(&mut self, field: &'static str, problem: String) {
-        self.problem = Some((field, problem));
+        self.problems.push((field, problem));
     }
 
     pub(super) fn problem_of(&self, field: &str) -> Option<&str> {
-        let (wrong, problem) = self.problem.as_ref()?;
-        (*wrong == field).then_some(problem.as_str())
+        let mut problems = self.problems.iter();
+        let (_, problem) = problems.find(|(wrong, _)| *wrong == field)?;
+        Some(problem.as_str())
     }
 
-    pub(super) fn for_account(&self, account: AccountId) -> MessageFilter {
+    /// The filter for one account, or for all.
+    pub(super) fn of(&self, account: Option<AccountId>) -> MessageFilter {
         MessageFilter {
-            account: Some(account),
+            account,
             ..self.filter.clone()
         }
     }
@@ -95,8 +102,8 @@ mod tests {
         let filters = read(
             "to=%2B371+2000+0001&from=Acme&state=failed&channel=viber&error=43&since=2026-01-31T09:30&until=2026-02-01T00:00:30",
         );
-        assert_eq!(filters.problem, None);
-        let filter = filters.for_account(account);
+        assert_eq!(filters.problems, []);
+        let filter = filters.of(Some(account));
         assert_eq!(filter.account, Some(account));
         assert_eq!(
             filter.to.map(|to| to.to_string()).as_deref(),
@@ -128,5 +135,7 @@ mod tests {
             assert!(filters.problem_of(field).is_some(), "{query}");
             assert!(filters.is_any, "{query}");
         }
+        let all = read("to=nobody&id=12x&since=yesterday");
+        assert_eq!(all.problems.len(), 3, "all at once");
     }
 }

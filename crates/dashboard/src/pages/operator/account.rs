@@ -7,13 +7,15 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use domain::billing::{LedgerEntry, SpendingRules};
+use domain::billing::{EntryKind, LedgerEntry, SpendingRules};
 use domain::note::Note;
 use domain::ports::{AccountRecord, Cursor};
 use domain::{AccountId, Money};
 use engine::identity::accounts::AccountError;
 use engine::reading::traffic::Totals;
 use http::StatusCode;
+use jiff::SignedDuration;
+use url::form_urlencoded;
 
 use super::{Field, PAGE_SIZE};
 use crate::Dashboard;
@@ -21,7 +23,7 @@ use crate::kit::browser::random_key;
 use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
-use crate::kit::format::{Moment, count, money};
+use crate::kit::format::{Amount, Moment, count, money};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
@@ -35,9 +37,11 @@ struct AccountPage {
     name: String,
     name_in_address: String,
     is_suspended: bool,
+    /// Whether the operator can act for the account: the session of the first link cannot.
+    may_act: bool,
     created: Moment,
-    balance: String,
-    available: String,
+    balance: Amount,
+    available: Amount,
     tokens: String,
     traffic: Vec<TrafficRow>,
     currency: String,
@@ -54,7 +58,7 @@ struct TrafficRow {
     delivered: String,
     failed: String,
     expired: String,
-    cost: String,
+    cost: Amount,
 }
 
 /// The form that changes the balance.
@@ -79,8 +83,10 @@ struct LedgerRow {
     at: Moment,
     kind: &'static str,
     amount: String,
-    balance: String,
+    balance: Amount,
     messages: String,
+    /// The list with these messages.
+    found_at: Option<String>,
     note: String,
 }
 
@@ -90,9 +96,9 @@ pub(super) fn address(id: AccountId) -> String {
 
 fn done_message(done: &str) -> Option<&'static str> {
     match done {
-        "created" => {
-            Some("The account was created. Invite an admin under All people; admins create tokens.")
-        }
+        "created" => Some(
+            "The account was created. Invite an admin under All people, or create a token for it below.",
+        ),
         "credited" => Some("The balance was changed."),
         "limited" => Some("The limits were changed."),
         "suspended" => {
@@ -349,15 +355,17 @@ async fn build(
         .map(|entry| entry.id.to_string());
     let currency = &dashboard.settings.currency;
     let available = account.balance.plus(account.rules.credit_limit);
+    let may_act = frame.who.as_ref().is_some_and(|who| who.is_person);
     Ok(AccountPage {
         frame,
         id: account.id.get(),
         name: account.name.clone(),
         name_in_address: super::in_address(&account.name),
         is_suspended: account.suspended,
+        may_act,
         created: account.created_at.into(),
-        balance: money(account.balance, currency),
-        available: money(available.max(Money::ZERO), currency),
+        balance: Amount::new(account.balance, currency),
+        available: Amount::new(available.max(Money::ZERO), currency),
         tokens: count(tokens as u64),
         traffic: vec![
             TrafficRow::new("Today, UTC", &traffic.today, currency),
@@ -369,7 +377,7 @@ async fn build(
         limits,
         ledger: entries
             .iter()
-            .map(|entry| LedgerRow::new(entry, currency))
+            .map(|entry| LedgerRow::new(entry, &account.name, currency))
             .collect(),
         older: last.map(|id| format!("{}?before={id}", address(account.id))),
         is_later: cursor.before.is_some(),
@@ -384,24 +392,43 @@ impl TrafficRow {
             delivered: count(totals.delivered),
             failed: count(totals.failed),
             expired: count(totals.expired),
-            cost: money(totals.cost, currency),
+            cost: Amount::new(totals.cost, currency),
         }
     }
 }
 
 impl LedgerRow {
-    fn new(entry: &LedgerEntry, currency: &str) -> Self {
+    fn new(entry: &LedgerEntry, account: &str, currency: &str) -> Self {
         let sign = if entry.amount > Money::ZERO { "+" } else { "" };
         Self {
             at: entry.at.into(),
             kind: entry.kind.name(),
             amount: format!("{sign}{}", money(entry.amount, currency)),
-            balance: money(entry.balance, currency),
+            balance: Amount::new(entry.balance, currency),
             messages: match entry.messages {
                 0 => String::new(),
                 messages => count(messages.into()),
             },
+            found_at: (entry.messages > 0).then(|| messages_address(entry, account)),
             note: entry.note.clone().unwrap_or_default(),
         }
     }
+}
+
+/// The list of the messages of an entry. One entry is for all messages that were stored or ended together: charged
+/// messages were accepted at that time, refunded ones before it.
+fn messages_address(entry: &LedgerEntry, account: &str) -> String {
+    let at = |seconds: i64| {
+        let time = entry.at.saturating_add(SignedDuration::from_secs(seconds));
+        time.unwrap_or(entry.at)
+            .strftime("%Y-%m-%dT%H:%M:%S")
+            .to_string()
+    };
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("account", account);
+    if entry.kind == EntryKind::Charge {
+        query.append_pair("since", &at(-1));
+    }
+    query.append_pair("until", &at(2));
+    format!("/dashboard/operator/messages?{}", query.finish())
 }

@@ -6,14 +6,14 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::ports::{AccountRecord, Cursor};
-use domain::{AccountId, Money};
+use domain::{AccountId, AccountName, Money};
 use engine::identity::accounts::AccountError;
 use http::StatusCode;
 
 use super::{Field, PAGE_SIZE};
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, money};
+use crate::kit::format::{Amount, Moment};
 use crate::kit::page::{Frame, show};
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
@@ -33,7 +33,7 @@ struct AccountsPage {
 struct AccountRow {
     id: u64,
     name: String,
-    balance: String,
+    balance: Amount,
     is_suspended: bool,
     created: Moment,
 }
@@ -76,7 +76,12 @@ pub(super) async fn create(
         text => text.parse::<Money>(),
     };
     match balance {
-        Err(problem) => new.balance = new.balance.refused(&problem),
+        Err(problem) => {
+            new.balance = new.balance.refused(&problem);
+            if let Err(problem) = new.name.text.parse::<AccountName>() {
+                new.name = new.name.refused(&problem);
+            }
+        }
         Ok(balance) => {
             let accounts = &dashboard.engine.accounts;
             let by = operator.by();
@@ -137,7 +142,7 @@ impl AccountRow {
         Self {
             id: account.id.get(),
             name: account.name.clone(),
-            balance: money(account.balance, currency),
+            balance: Amount::new(account.balance, currency),
             is_suspended: account.suspended,
             created: account.created_at.into(),
         }

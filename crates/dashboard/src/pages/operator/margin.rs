@@ -86,7 +86,10 @@ pub(super) async fn show(
     if report.is_complete {
         let rows = report.rows.iter().map(|(key, sums)| MarginRow {
             carrier: key.carrier.clone().unwrap_or_else(|| "none".to_owned()),
-            country: key.country.map_or("Unknown", Country::name).to_owned(),
+            country: key
+                .country
+                .map_or("Unknown", Country::short_name)
+                .to_owned(),
             account: key.account.clone(),
             ..MarginRow::new(sums, currency)
         });

@@ -358,7 +358,9 @@ impl OwnList {
 
 impl PriceRowView {
     fn new(row: &PriceRow) -> Self {
-        let country = row.country.map_or("All other countries", Country::name);
+        let country = row
+            .country
+            .map_or("All other countries", Country::short_name);
         let mnc = row.mnc.as_deref();
         let network = match (row.mcc, mnc) {
             (Some(mcc), Some(mnc)) => format!("{mcc:03}-{mnc}"),

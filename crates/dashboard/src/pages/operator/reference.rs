@@ -170,7 +170,7 @@ fn by_words(reference: &Reference, asked: &str) -> Matches {
 }
 
 fn country_name(country: Option<Country>) -> String {
-    country.map_or_else(|| "–".to_owned(), |country| country.name().to_owned())
+    country.map_or_else(|| "–".to_owned(), |country| country.short_name().to_owned())
 }
 
 fn operator_name(reference: &Reference, id: OperatorId) -> String {

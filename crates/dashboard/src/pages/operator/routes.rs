@@ -226,7 +226,7 @@ impl RouteTrace {
             traced
                 .place
                 .country
-                .map(|country| country.name().to_owned()),
+                .map(|country| country.short_name().to_owned()),
             operator.map(|operator| operator.name.to_string()),
             traced.place.network.map(network_code),
         ];

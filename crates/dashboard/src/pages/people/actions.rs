@@ -175,12 +175,17 @@ async fn invite(
         problem: None,
     };
     let invited = async {
-        let email: Email = typed
-            .email
-            .parse()
-            .map_err(|_| Refused::Words("Write it like ann@example.com.".to_owned()))?;
+        let email = typed.email.parse::<Email>();
         let role = role(&typed.role)?;
-        let account = account(dashboard, scope, role, &typed.account).await?;
+        let account = account(dashboard, scope, role, &typed.account).await;
+        let Ok(email) = email else {
+            let mut words = "Write the email address like ann@example.com.".to_owned();
+            if let Err(Refused::Words(more)) = account {
+                words = format!("{words} {more}");
+            }
+            return Err(Refused::Words(words));
+        };
+        let account = account?;
         let people = &dashboard.engine.people;
         let by = session.by();
         let invited = people.invite_within(&by, scope, email.clone(), role, account);

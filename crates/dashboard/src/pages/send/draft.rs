@@ -3,14 +3,27 @@
 use std::borrow::Cow;
 
 use domain::access::token::TokenHash;
-use engine::sending::submit::{IdempotentRequest, SmsInput, To};
+use engine::sending::submit::{ActionInput, IdempotentRequest, SmsInput, To, ViberInput};
 
 use crate::kit::browser::{hex, random_key};
 use crate::kit::form::Form;
 use crate::kit::query::Query;
 
 /// The fields, by their names in the REST API, which errors refer to.
-pub(crate) const FIELDS: [&str; 6] = ["from", "to", "message", "scheduled", "dlrUrl", "testMode"];
+pub(crate) const FIELDS: [&str; 9] = [
+    "from",
+    "to",
+    "message",
+    "scheduled",
+    "dlrUrl",
+    "testMode",
+    IMAGE,
+    BUTTON_TITLE,
+    BUTTON_URL,
+];
+pub(crate) const IMAGE: &str = "im.image.url";
+const BUTTON_TITLE: &str = "im.action.title";
+const BUTTON_URL: &str = "im.action.url";
 /// A number that is reserved for tests; the simulator delivers to it.
 const SIMULATED_TO: &str = "+447700900000";
 const SIMULATED_FROM: &str = "Switchboard";
@@ -19,7 +32,14 @@ const SIMULATED_TEXT: &str = "Hello from Switchboard!";
 const MINUTES_LEN: usize = "2030-01-31T09:30".len();
 const SECONDS_LEN: usize = "2030-01-31T09:30:00".len();
 
+#[derive(Clone, Default)]
 pub(crate) struct Draft {
+    /// Whether it is a Viber message instead of an SMS.
+    pub(crate) is_viber: bool,
+    /// Image and button of a Viber message.
+    pub(crate) image: String,
+    pub(crate) button_title: String,
+    pub(crate) button_url: String,
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) message: String,
@@ -47,10 +67,9 @@ impl Draft {
             from,
             to: or("to", SIMULATED_TO),
             message: or("message", SIMULATED_TEXT),
-            scheduled: String::new(),
             dlr_url: query.text("dlrUrl").to_owned(),
-            test_mode: String::new(),
             once: random_key(),
+            ..Self::default()
         }
     }
 
@@ -59,11 +78,8 @@ impl Draft {
         Self {
             from,
             to,
-            message: String::new(),
-            scheduled: String::new(),
-            dlr_url: String::new(),
-            test_mode: String::new(),
             once: random_key(),
+            ..Self::default()
         }
     }
 
@@ -76,14 +92,57 @@ impl Draft {
             dlr_url: take("dlrUrl"),
             test_mode: take("testMode"),
             once: take("once"),
+            is_viber: take("channel") == "viber",
+            image: take(IMAGE),
+            button_title: take(BUTTON_TITLE),
+            button_url: take(BUTTON_URL),
             // Browsers send a line break as two characters.
             message: form.take("message").replace("\r\n", "\n"),
+        }
+    }
+
+    /// Replaces a field by a valid value, to check the others.
+    pub(crate) fn make_valid(&mut self, field: &str) {
+        let (field, valid) = match field {
+            "from" => (&mut self.from, SIMULATED_FROM),
+            "to" => (&mut self.to, SIMULATED_TO),
+            "message" => (&mut self.message, SIMULATED_TEXT),
+            "scheduled" => (&mut self.scheduled, ""),
+            "dlrUrl" => (&mut self.dlr_url, ""),
+            "testMode" => (&mut self.test_mode, ""),
+            IMAGE => (&mut self.image, ""),
+            BUTTON_TITLE | BUTTON_URL => {
+                self.button_title.clear();
+                (&mut self.button_url, "")
+            }
+            _ => return,
+        };
+        valid.clone_into(field);
+    }
+
+    /// A message in test mode whose delivery report goes to this address. It is free of charge.
+    pub(crate) fn test_report(from: Option<String>, dlr_url: &str) -> Self {
+        Self {
+            from: from.unwrap_or_else(|| SIMULATED_FROM.to_owned()),
+            to: SIMULATED_TO.to_owned(),
+            message: "A test of delivery reports".to_owned(),
+            dlr_url: dlr_url.to_owned(),
+            test_mode: "1".to_owned(),
+            once: random_key(),
+            ..Self::default()
         }
     }
 
     /// Whether an optional field is filled in.
     pub(crate) fn has_more(&self) -> bool {
         [&self.scheduled, &self.dlr_url, &self.test_mode]
+            .into_iter()
+            .any(|field| !field.is_empty())
+    }
+
+    /// Whether an image or a button is given.
+    pub(crate) fn is_interactive(&self) -> bool {
+        [&self.image, &self.button_title, &self.button_url]
             .into_iter()
             .any(|field| !field.is_empty())
     }
@@ -116,6 +175,24 @@ impl Draft {
         }
     }
 
+    pub(crate) fn viber_order(&self) -> ViberInput<'_> {
+        let given = |text: &'_ str| (!text.is_empty()).then(|| text.to_owned().into());
+        let (title, url) = (given(&self.button_title), given(&self.button_url));
+        let has_button = title.is_some() || url.is_some();
+        ViberInput {
+            to: To::List(self.recipients()),
+            from: Cow::Borrowed(&self.from),
+            message: Cow::Borrowed(&self.message),
+            dlr_url: given(&self.dlr_url),
+            priority: None,
+            scheduled: given(&self.scheduled_utc()),
+            test_mode: given(&self.test_mode),
+            correct_by: None,
+            action: has_button.then_some(ActionInput { url, title }),
+            image: given(&self.image),
+        }
+    }
+
     fn scheduled_utc(&self) -> String {
         match self.scheduled.len() {
             MINUTES_LEN => format!("{}:00Z", self.scheduled),
@@ -127,13 +204,17 @@ impl Draft {
     /// The same page with the same content is sent once; with other content it is another message.
     pub(crate) fn once_only(&self) -> IdempotentRequest {
         let all = [
-            &self.once,
+            self.once.as_str(),
             &self.from,
             &self.to,
             &self.message,
             &self.scheduled,
             &self.dlr_url,
             &self.test_mode,
+            if self.is_viber { "viber" } else { "sms" },
+            &self.image,
+            &self.button_title,
+            &self.button_url,
         ];
         // With the lengths, no two different drafts give the same text.
         let all = all
@@ -153,10 +234,8 @@ mod tests {
             from: "Acme".to_owned(),
             to: "+371 2000 0001, +37120000002;\r\n\n +37120000003 ,".to_owned(),
             message: "Hello".to_owned(),
-            scheduled: String::new(),
-            dlr_url: String::new(),
-            test_mode: String::new(),
             once: "1".to_owned(),
+            ..Draft::default()
         }
     }
 
@@ -195,6 +274,11 @@ mod tests {
             ..draft()
         };
         assert_ne!(shown(&draft()), shown(&other_page));
+        let other_channel = Draft {
+            is_viber: true,
+            ..draft()
+        };
         assert_ne!(shown(&draft()), shown(&other_text));
+        assert_ne!(shown(&draft()), shown(&other_channel));
     }
 }

@@ -5,7 +5,7 @@ use domain::message::text::{Coding, Fill, fill, is_gsm7};
 use engine::sending::submit::Cost;
 
 use super::draft::Draft;
-use super::words;
+use super::{costs, words};
 use crate::Dashboard;
 use crate::kit::form_input::sentence;
 use crate::kit::format::{count, money};
@@ -14,6 +14,7 @@ use crate::kit::session::Member;
 
 const MAX_LISTED: usize = 10;
 const MAX_NAMED: usize = 12;
+const MAX_VIBER_CHARS: usize = 1000;
 
 pub(crate) struct Measure {
     pub(crate) text: Text,
@@ -64,7 +65,11 @@ pub(crate) struct RecipientRow {
 
 impl Measure {
     pub(crate) async fn new(dashboard: &Dashboard, member: &Member, draft: &Draft) -> Self {
-        let text = Text::new(&draft.message);
+        let text = if draft.is_viber {
+            Text::viber(&draft.message)
+        } else {
+            Text::new(&draft.message)
+        };
         let price = if !draft.is_addressed() {
             Err("Fill in sender and recipient to see the price.".to_owned())
         } else if text.problem.is_some() {
@@ -79,8 +84,7 @@ impl Measure {
 impl Dashboard {
     async fn price(&self, member: &Member, draft: &Draft) -> Result<Price, String> {
         let currency = &self.settings.currency;
-        let access = member.access();
-        let costs = match self.engine.submit.cost(&access, draft.order()).await {
+        let costs = match costs(self, member, draft).await {
             Ok(costs) => costs,
             Err(error) => return Err(words(error, currency)),
         };
@@ -101,7 +105,7 @@ impl Dashboard {
             >= 0;
         Ok(Price {
             total: money(total, currency),
-            sum: sum_words(&costs, !draft.test_mode.is_empty(), currency),
+            sum: sum_words(&costs, draft, currency),
             left: can_pay.then(|| money(left, currency)),
             rows: costs.iter().take(MAX_LISTED).map(row).collect(),
             more: costs.len().saturating_sub(MAX_LISTED),
@@ -109,12 +113,13 @@ impl Dashboard {
     }
 }
 
-fn sum_words(costs: &[Cost], is_test: bool, currency: &str) -> String {
-    if is_test {
+fn sum_words(costs: &[Cost], draft: &Draft, currency: &str) -> String {
+    if !draft.test_mode.is_empty() {
         return "test mode is free of charge".to_owned();
     }
     let parts = costs.first().map_or(0, |cost| cost.shape.parts);
-    let parts = counted(parts.into(), "part");
+    let noun = if draft.is_viber { "message" } else { "part" };
+    let parts = counted(parts.into(), noun);
     match costs {
         [only] => format!("{parts} × {}", money(only.per_part, currency)),
         many => format!("{parts} × {}", counted(many.len(), "recipient")),
@@ -127,6 +132,29 @@ fn counted(number: usize, noun: &str) -> String {
 }
 
 impl Text {
+    fn viber(text: &str) -> Self {
+        let characters = text.chars().count();
+        Self {
+            characters: format!(
+                "{} of {}",
+                count(characters as u64),
+                count(MAX_VIBER_CHARS as u64)
+            ),
+            coding: "Unicode, by Viber",
+            parts: "1".to_owned(),
+            room: String::new(),
+            problem: match characters {
+                0 => Some(String::new()),
+                many if many > MAX_VIBER_CHARS => {
+                    Some("The text is too long for Viber.".to_owned())
+                }
+                _ => None,
+            },
+            foreign: Vec::new(),
+            pieces: Vec::new(),
+        }
+    }
+
     fn new(text: &str) -> Self {
         let filled = fill(text);
         let mut foreign: Vec<char> = text.chars().filter(|c| !is_gsm7(*c)).collect();

@@ -3,21 +3,26 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::Response;
-use domain::ports::TokenRecord;
+use domain::ports::{AccountRecord, TokenRecord};
 use domain::{AllowList, Permission, Permissions, Timestamp, TokenSecret};
+use engine::Actor;
 use engine::identity::accounts::{MAX_TOKEN_NAME_CHARS, TokenInput, check_token_name};
 use http::StatusCode;
 use jiff::SignedDuration;
 
+use super::HERE;
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::form_input::FormInput;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::permissions::Offer;
-use crate::kit::session::{Admin, Posted};
+use crate::kit::query::Query;
+use crate::kit::session::{Admin, Operator, Posted};
+use crate::pages::operator::find_account;
 
 /// Lifetimes in days, and their labels. Empty means forever.
 const LIFETIMES: [(&str, &str); 5] = [
@@ -32,8 +37,9 @@ const NEWEST: &str = "newest";
 
 #[derive(Template)]
 #[template(path = "tokens/new.html")]
-struct NewPage {
+struct NewPage<'a> {
     frame: Frame,
+    place: &'a Place<'a>,
     typed: FormInput,
     newest: u64,
     offers: Vec<Offer>,
@@ -41,13 +47,71 @@ struct NewPage {
     max_name_chars: usize,
 }
 
+/// Whose token is created.
+struct Place<'a> {
+    account: &'a AccountRecord,
+    /// Whether an operator creates it for the account.
+    is_for_other: bool,
+    /// The page that leads here.
+    back: String,
+}
+
+impl<'a> Place<'a> {
+    fn own(account: &'a AccountRecord) -> Self {
+        Self {
+            account,
+            is_for_other: false,
+            back: HERE.to_owned(),
+        }
+    }
+
+    fn of(account: &'a AccountRecord) -> Self {
+        Self {
+            account,
+            is_for_other: true,
+            back: format!("/dashboard/operator/accounts/{}", account.id),
+        }
+    }
+}
+
+/// The form. With `like`, the ID of a token, it is filled in like that token, which the new one is to replace.
 pub(super) async fn ask(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
+    query: Query,
 ) -> Result<Response, Failure> {
     let accounts = &dashboard.engine.accounts;
     let tokens = accounts.list_tokens(Some(admin.account.id)).await?;
-    Ok(page(admin.frame(), FormInput::default(), newest(&tokens)))
+    let replaced = query.get("like").and_then(|id| id.parse().ok());
+    let replaced = tokens.iter().find(|token| Some(token.id) == replaced);
+    let typed = replaced.map_or_else(FormInput::default, like);
+    let place = Place::own(&admin.account);
+    Ok(page(admin.frame(), &place, typed, newest(&tokens)))
+}
+
+pub(in crate::pages) async fn ask_for_account(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let account = find_account(&dashboard, &operator, &id).await?;
+    let accounts = &dashboard.engine.accounts;
+    let tokens = accounts.list_tokens(Some(account.id)).await?;
+    let place = Place::of(&account);
+    let typed = FormInput::default();
+    Ok(page(operator.frame(), &place, typed, newest(&tokens)))
+}
+
+/// The input for another token like this one.
+fn like(token: &TokenRecord) -> FormInput {
+    let access = &token.access;
+    let routes: Vec<&str> = access.permissions.iter().map(Permission::name).collect();
+    let networks: Vec<String> = access.allow.networks().iter().map(super::network).collect();
+    FormInput::with_defaults(vec![
+        ("name", access.name.clone()),
+        ("route", routes.join(" ")),
+        ("networks", networks.join("\n")),
+    ])
 }
 
 fn newest(tokens: &[TokenRecord]) -> u64 {
@@ -66,7 +130,7 @@ fn is_repeated(form: &Form, name: &str, tokens: &[TokenRecord]) -> bool {
     tokens.iter().any(is_later)
 }
 
-fn page(frame: Frame, typed: FormInput, newest: u64) -> Response {
+fn page(frame: Frame, place: &Place<'_>, typed: FormInput, newest: u64) -> Response {
     let status = if typed.is_refused() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -77,6 +141,7 @@ fn page(frame: Frame, typed: FormInput, newest: u64) -> Response {
     };
     let page = NewPage {
         frame,
+        place,
         offers: Permission::ALL.map(offer).into(),
         lifetimes: LIFETIMES,
         newest,
@@ -90,24 +155,58 @@ fn page(frame: Frame, typed: FormInput, newest: u64) -> Response {
 #[template(path = "tokens/created.html")]
 struct CreatedPage<'a> {
     frame: Frame,
+    place: &'a Place<'a>,
     name: &'a str,
     secret: &'a str,
     header: &'a str,
     base_url: &'a str,
 }
 
-/// Shows the secret in the response, because it cannot be shown again later.
 pub(super) async fn create(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let mut typed = FormInput::from_form(&form, &["name", "route", "networks", "expires"]);
+    let place = Place::own(&admin.account);
+    create_at(&dashboard, &admin.by(), admin.frame(), &place, &form).await
+}
+
+/// Creates a token for another account, so the password is asked for.
+pub(in crate::pages) async fn create_for_account(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+    Path(id): Path<String>,
+    Posted(mut form): Posted,
+) -> Result<Response, Failure> {
+    let account = find_account(&dashboard, &operator, &id).await?;
+    let place = Place::of(&account);
+    let question = Question {
+        title: &format!("Create a token for {}?", account.name),
+        text: "Whoever has the token can act for this account.",
+        button: "Create",
+        back: &place.back,
+        is_dangerous: false,
+    };
+    operator
+        .ask_for_password(&dashboard, &mut form, &question)
+        .await?;
+    create_at(&dashboard, &operator.by(), operator.frame(), &place, &form).await
+}
+
+/// Shows the secret in the response, because it cannot be shown again later.
+async fn create_at(
+    dashboard: &Dashboard,
+    by: &Actor,
+    frame: Frame,
+    place: &Place<'_>,
+    form: &Form,
+) -> Result<Response, Failure> {
+    let mut typed = FormInput::from_form(form, &["name", "route", "networks", "expires"]);
     let accounts = &dashboard.engine.accounts;
-    let tokens = accounts.list_tokens(Some(admin.account.id)).await?;
+    let tokens = accounts.list_tokens(Some(place.account.id)).await?;
     let order = read(&mut typed, dashboard.engine.now());
     let order = order.filter(|order| {
-        let is_new = !is_repeated(&form, &order.name, &tokens);
+        let is_new = !is_repeated(form, &order.name, &tokens);
         if !is_new {
             typed.refuse(
                 "name",
@@ -117,14 +216,13 @@ pub(super) async fn create(
         is_new
     });
     let Some(order) = order else {
-        return Ok(page(admin.frame(), typed, newest(&tokens)));
+        return Ok(page(frame, place, typed, newest(&tokens)));
     };
     let name = order.name.clone();
-    let (_, secret): (_, TokenSecret) = accounts
-        .create_token(&admin.by(), admin.account.id, order)
-        .await?;
+    let (_, secret): (_, TokenSecret) = accounts.create_token(by, place.account.id, order).await?;
     let page = CreatedPage {
-        frame: admin.frame(),
+        frame,
+        place,
         name: &name,
         secret: secret.reveal(),
         header: &dashboard.settings.token_header,

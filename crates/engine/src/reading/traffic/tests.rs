@@ -14,6 +14,7 @@ fn count(
         start: at(start),
         channel: Channel::Sms,
         network: network.map(|code| code.parse().expect("a network")),
+        country: None,
         outcome,
         messages,
         parts: 2 * messages,
@@ -116,6 +117,10 @@ fn the_reference_data_names_the_operators_of_networks() {
             count(99 * DAY_S, Some("24701"), delivered, 3),
             count(99 * DAY_S, Some("99999"), delivered, 2),
             count(99 * DAY_S, None, delivered, 1),
+            TrafficCount {
+                country: Country::parse("LV").ok(),
+                ..count(99 * DAY_S, None, delivered, 4)
+            },
         ],
     );
     let latvia = Country::parse("LV").expect("a country");
@@ -124,12 +129,16 @@ fn the_reference_data_names_the_operators_of_networks() {
         .iter()
         .map(|one| (one.of, one.totals.sent))
         .collect();
-    assert_eq!(countries, [(Some(latvia), 6), (None, 3)]);
-    let [known, unlisted, unknown] = &overview.operators[..] else {
+    assert_eq!(countries, [(Some(latvia), 10), (None, 3)]);
+    let [known, located, unlisted, unknown] = &overview.operators[..] else {
         panic!("{:?}", overview.operators)
     };
     assert!(known.of.name.is_some() && known.of.network.is_none());
     assert_eq!(known.totals.sent, 6);
+    assert_eq!(
+        (located.of.name.as_deref(), located.of.country),
+        (None, Some(latvia))
+    );
     assert_eq!(
         (unlisted.of.name.as_deref(), unlisted.of.network.is_some()),
         (None, true)
@@ -138,4 +147,22 @@ fn the_reference_data_names_the_operators_of_networks() {
         (unknown.of.name.as_deref(), unknown.of.network),
         (None, None)
     );
+}
+
+#[test]
+fn a_period_is_compared_with_as_many_days_before_it() {
+    let delivered = Some(Outcome::Delivered);
+    let days = starts(at(100 * DAY_S), DAY, 2);
+    let counts = [
+        count(97 * DAY_S, None, delivered, 1),
+        count(98 * DAY_S, None, Some(Outcome::Expired), 2),
+        count(99 * DAY_S, None, delivered, 4),
+        count(100 * DAY_S, None, None, 8),
+    ];
+    let period = period(&days, &counts, &Reference::embedded());
+    assert_eq!((period.totals.sent, period.totals.cancelled), (4, 8));
+    assert_eq!((period.before.sent, period.before.expired), (3, 2));
+    let sent: Vec<u64> = period.days.iter().map(|day| day.totals.sent).collect();
+    assert_eq!(sent, [4, 0]);
+    assert_eq!(period.errors, [], "only of the period itself");
 }

@@ -3,7 +3,7 @@
 use domain::message::text::Shape;
 use domain::{Access, Country, Money, Msisdn, Network};
 
-use super::{Destination, RoutedRequest, SmsInput, Submit, SubmitError, check_active};
+use super::{Destination, RoutedRequest, SmsInput, Submit, SubmitError, ViberInput, check_active};
 use crate::invalid::Field;
 
 /// What a message to one recipient costs.
@@ -37,6 +37,17 @@ impl Submit {
         order: SmsInput<'_>,
     ) -> Result<Vec<Cost>, SubmitError> {
         let from = self.approvals.originator(access, &order.from).await?;
+        let checked = order.check(access.account, from, self.clock.now())?;
+        Ok(costs(&self.route(checked)?))
+    }
+
+    /// What a request for Viber messages would cost, for each recipient.
+    pub async fn cost_viber(
+        &self,
+        access: &Access,
+        order: ViberInput<'_>,
+    ) -> Result<Vec<Cost>, SubmitError> {
+        let from = self.approvals.approved(access, &order.from).await?;
         let checked = order.check(access.account, from, self.clock.now())?;
         Ok(costs(&self.route(checked)?))
     }

@@ -193,6 +193,7 @@ impl RoutedRequest {
                 id: MessageId::new(number).expect("blocks end within the range of IDs"),
                 to: destination.to,
                 network: destination.location.network,
+                country: destination.location.country,
                 price: destination.price,
                 refused: destination.refused,
             });

@@ -276,7 +276,8 @@ impl UseCases {
             | Action::SecondFactorRemove => {
                 return self.perform_on_session(action).await;
             }
-            Action::AccountNotify
+            Action::AccountEnter
+            | Action::AccountNotify
             | Action::AccountInbound
             | Action::NumberAdd
             | Action::NumberRemove => {

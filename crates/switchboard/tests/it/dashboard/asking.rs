@@ -21,7 +21,7 @@ const ALL_PEOPLE: &str = "/dashboard/operator/people";
 const API: &str = "/dashboard/settings/api";
 
 /// Moves the sign-in of everybody six minutes into the past.
-fn age_sessions(service: &Service) {
+pub(crate) fn age_sessions(service: &Service) {
     const AGE: &str = "UPDATE session SET opened_us = opened_us - 360000000";
     if let Some(database) = service.server.database() {
         database.execute_blocking(AGE).expect("a valid statement");

@@ -29,8 +29,15 @@ const PAGES: &[(&str, Viewer, &str)] = &[
     ("invitation", SignedOut, "{invitation}"),
     ("overview", Member, "/dashboard"),
     ("consent", Member, "{consent}"),
+    (
+        "overview-period",
+        Member,
+        "/dashboard?from=2026-01-01&to=2026-01-31",
+    ),
+    ("search", Member, "/dashboard/search?q=nothing-of-this-name"),
     ("overview-operator", Operator, "/dashboard"),
     ("send", Member, "/dashboard/send"),
+    ("bulk", Member, "/dashboard/bulk"),
     ("messages", Member, "/dashboard/messages"),
     ("message", Member, "/dashboard/messages/{message}"),
     ("message-failed", Member, "/dashboard/messages/{failed}"),
@@ -44,6 +51,16 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         "operator-account",
         Operator,
         "/dashboard/operator/accounts/1",
+    ),
+    (
+        "operator-account-token",
+        Operator,
+        "/dashboard/operator/accounts/1/token",
+    ),
+    (
+        "operator-messages",
+        Operator,
+        "/dashboard/operator/messages",
     ),
     ("operator-senders", Operator, "/dashboard/operator/senders"),
     (

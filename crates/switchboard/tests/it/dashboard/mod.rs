@@ -6,7 +6,7 @@
 
 mod account;
 mod account_flows;
-mod asking;
+pub(crate) mod asking;
 mod every_page;
 mod finding;
 mod first_message;
@@ -14,6 +14,7 @@ mod first_start;
 mod inbox;
 mod live;
 mod operator_pages;
+mod reporting;
 mod sending;
 
 use testkit::chrome::{Chrome, Page};

@@ -372,3 +372,21 @@ fn a_link_for_a_new_password_still_asks_for_the_second_factor(backend: Backend) 
     assert_eq!(entered.header("location"), Some("/dashboard"));
     assert_eq!(browser.get("/dashboard").status, 200);
 }
+
+#[test]
+fn a_second_factor_can_be_required() {
+    let config = "[auth]\nsecond_factor = \"operators\"\n";
+    let service = Service::with(Backend::Sqlite, |builder| builder.config(config));
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
+    assert_eq!(ann.get("/dashboard").status, 200, "no operator");
+    let mut operator = joined(&service, "op@example.com", &["--role", "operator"]);
+    let accounts = "/dashboard/operator/accounts";
+    for path in [accounts, "/dashboard/send", "/dashboard/accounts"] {
+        let away = operator.get(path);
+        assert_eq!(away.header("location"), Some(SECURITY), "{path}");
+    }
+    let page = operator.get(SECURITY).text();
+    assert!(page.contains("requires a second factor"), "{page}");
+    turn_on(&mut operator);
+    assert_eq!(operator.get(accounts).status, 200);
+}

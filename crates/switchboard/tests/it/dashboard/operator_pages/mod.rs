@@ -1,6 +1,7 @@
 //! The operator's pages.
 
 mod accounts;
+mod acting;
 mod hostile;
 mod hosts;
 mod prices;

@@ -1,0 +1,54 @@
+//! The messages of all accounts, for operators.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use engine::identity::accounts::AccountError;
+
+use super::filter::Filters;
+use super::list::Reader;
+use super::{MessagesPage, respond};
+use crate::Dashboard;
+use crate::kit::failure::Failure;
+use crate::kit::query::Query;
+use crate::kit::session::Operator;
+
+pub(super) const HERE: &str = "/dashboard/operator/messages";
+
+pub(super) async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+    query: Query,
+) -> Result<Response, Failure> {
+    let mut filters = Filters::read(&query);
+    let account = match query.get("account") {
+        None => None,
+        Some(name) => match dashboard.engine.accounts.get(name).await {
+            Ok(account) => Some(account.id),
+            Err(AccountError::Store(error)) => return Err(error.into()),
+            Err(_) => {
+                filters.refuse("account", "There is no account with this name.".to_owned());
+                None
+            }
+        },
+    };
+    if let Some(id) = filters.id {
+        let history = &dashboard.engine.history;
+        if history.find_message_detail(account, id).await?.is_some() {
+            return Ok(Redirect::to(&format!("{HERE}/{id}")).into_response());
+        }
+        filters.refuse("id", format!("There is no message {id}."));
+    }
+    let page = MessagesPage {
+        frame: operator.frame(),
+        live: None,
+        list: dashboard
+            .list(Reader::Operator(account), &filters, &query)
+            .await?,
+        download: None,
+        query,
+        filters,
+    };
+    Ok(respond(&page))
+}

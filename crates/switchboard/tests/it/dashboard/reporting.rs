@@ -1,0 +1,179 @@
+//! Test reports, receivers that are paused, and forms that say all that is wrong at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use testkit::receiver::{Receiver, Reply};
+use testkit::{Backend, TEST_TIMEOUT};
+
+use super::operator_pages::{operator, post};
+use crate::people::joined;
+use crate::rest::on_both_backends;
+use crate::rest::service::{Service, wait_for};
+
+const TEST: &str = "/dashboard/callbacks/test";
+
+on_both_backends!(a_callback_to_a_paused_receiver_is_sent_again);
+
+/// A receiver is paused after five failures in a row.
+fn a_callback_to_a_paused_receiver_is_sent_again(backend: Backend) {
+    let works = Arc::new(AtomicBool::new(false));
+    let scripted = works.clone();
+    let receiver = Receiver::builder()
+        .script(move |_| {
+            if scripted.load(Ordering::SeqCst) {
+                Reply::ok()
+            } else {
+                Reply::answer(500, "no")
+            }
+        })
+        .start();
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
+    let mut operator = operator(&service);
+    for _ in 0..6 {
+        let sent = post(&mut ann, TEST, &[("url", &receiver.url("/report"))]);
+        let message = sent.header("location").unwrap_or_default();
+        assert!(
+            message.starts_with("/dashboard/messages/"),
+            "{}",
+            sent.text()
+        );
+    }
+    wait_for("the pause", || {
+        let hosts = operator.get("/dashboard/operator/hosts").text();
+        hosts.contains("paused until").then_some(())
+    });
+    let list = ann.get("/dashboard/callbacks").text();
+    let (_, first) = list
+        .split_once("<a href=\"/dashboard/callbacks/")
+        .unwrap_or_else(|| panic!("no callback: {list}"));
+    let id = first.split('"').next().expect("an ID");
+    let callback = format!("/dashboard/callbacks/{id}");
+    works.store(true, Ordering::SeqCst);
+    let tried = receiver.count();
+    // A callback that is being sent at this moment is skipped.
+    wait_for("it is sent again", || {
+        let again = post(&mut ann, &format!("{callback}/replay"), &[]);
+        let page = ann.follow(&again).text();
+        page.contains("It is being sent again.").then_some(())
+    });
+    assert!(receiver.wait_for(tried + 1, TEST_TIMEOUT), "it was sent");
+    wait_for("it is received", || {
+        let page = ann.get(&callback).text();
+        page.contains("state received").then_some(())
+    });
+}
+
+#[test]
+fn a_file_of_ten_thousand_rows_is_priced_sent_and_followed() {
+    const BULK: &str = "/dashboard/bulk";
+    const ROWS: usize = 10_000;
+    let service = Service::start(Backend::Sqlite);
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
+    let wrong = [
+        ("from", "Acme"),
+        ("message", "Hi {nme}"),
+        ("csv", "to,name\n+37120000001,Ann\n"),
+        ("once", "1"),
+    ];
+    let refused = post(&mut ann, BULK, &wrong);
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("Line 1: "), "{}", refused.text());
+    let numbers = [
+        ("from", "Acme"),
+        ("message", "Hi {name}"),
+        ("csv", "to,name\n12,Ann\n+37120000001,Bob\nx,Carl\n"),
+        ("once", "1"),
+    ];
+    let refused = post(&mut ann, BULK, &numbers).text();
+    assert!(
+        refused.contains("Line 2: ") && refused.contains("Line 4: "),
+        "{refused}"
+    );
+
+    let rows = (0..ROWS).map(|row| format!("+37126{row:06},Ann {row}\n"));
+    let csv: String = std::iter::once("to,name\n".to_owned())
+        .chain(rows)
+        .collect();
+    let fields = [
+        ("from", "Acme"),
+        ("message", "Hi {name}"),
+        ("csv", csv.as_str()),
+        ("testMode", "1"),
+        ("once", "2"),
+    ];
+    let checked = post(&mut ann, BULK, &fields).text();
+    for text in ["Send 10,000 messages?", "Hi Ann 0", "0.00 "] {
+        assert!(checked.contains(text), "{text}: {checked}");
+    }
+    assert_eq!(service.stored(), 0, "nothing is sent yet");
+    let sent = post(&mut ann, "/dashboard/bulk/send", &fields);
+    assert_eq!(sent.status, 303, "{}", sent.text());
+    let progress = sent.header("location").expect("an address").to_owned();
+    wait_for("the end", || {
+        let page = ann.get(&progress).text();
+        assert!(!page.contains("stopped"), "{page}");
+        (page.contains("state done") && page.contains("10,000 of 10,000")).then_some(())
+    });
+    assert_eq!(service.stored(), ROWS as u64);
+
+    // The same page sent again sends nothing twice.
+    let few = [
+        ("from", "Acme"),
+        ("message", "Hello"),
+        ("csv", "number\n+37120000001\n+37120000002\n"),
+        ("once", "3"),
+    ];
+    for _ in 0..2 {
+        let sent = post(&mut ann, "/dashboard/bulk/send", &few);
+        let progress = sent.header("location").expect("an address").to_owned();
+        wait_for("the end", || {
+            let page = ann.get(&progress).text();
+            page.contains("state done").then_some(())
+        });
+    }
+    assert_eq!(service.stored(), ROWS as u64 + 2);
+}
+
+#[test]
+fn forms_say_all_that_is_wrong_at_once() {
+    let service = Service::start(Backend::Sqlite);
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
+    let refused = post(&mut ann, TEST, &[("url", "ftp://example.com/")]);
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    let fields = [
+        ("from", "a name that is too long"),
+        ("to", "12"),
+        ("message", "x"),
+        ("scheduled", "soon"),
+        ("dlrUrl", "ftp://example.com/"),
+        ("once", "1"),
+    ];
+    let refused = post(&mut ann, "/dashboard/send", &fields);
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    let page = refused.text();
+    for field in ["from", "to", "scheduled", "dlrUrl"] {
+        let problem = format!("id=\"{field}-problem\"");
+        assert!(page.contains(&problem), "{field}: {page}");
+    }
+    let viber = [("channel", "viber"), ("from", "Acme"), ("message", "x")];
+    let refused = post(&mut ann, "/dashboard/send", &viber);
+    assert!(refused.text().contains("approved"), "{}", refused.text());
+
+    let mut operator = operator(&service);
+    let account = [("name", ""), ("balance", "much")];
+    let refused = post(&mut operator, "/dashboard/operator/accounts", &account);
+    assert_eq!(refused.status, 422);
+    let problems = refused.text().matches("class=\"problem\"").count();
+    assert_eq!(problems, 2, "{}", refused.text());
+
+    let period = ann.get("/dashboard?from=2026-01-01&to=2026-03-01");
+    assert_eq!(period.status, 422, "{}", period.text());
+    let period = ann.get("/dashboard?from=2026-01-01&to=2026-01-02");
+    assert!(
+        period.text().contains("The 2 days before"),
+        "{}",
+        period.text()
+    );
+}
