@@ -178,17 +178,22 @@ fn midnight(day: Date) -> Timestamp {
 fn period(days: &[Timestamp], counts: &[TrafficCount], reference: &Reference) -> Period {
     let first = days.first().copied().unwrap_or_default();
     let (before, counts) = counts.split_at(counts.partition_point(|count| count.start < first));
-    let mut totals = (Totals::default(), Totals::default());
-    counts.iter().for_each(|count| totals.0.add(count));
-    before.iter().for_each(|count| totals.1.add(count));
     Period {
-        totals: totals.0,
-        before: totals.1,
+        totals: total(counts),
+        before: total(before),
         days: series(days, counts),
         countries: countries(counts, reference),
         operators: operators(counts, reference),
         errors: errors(counts),
     }
+}
+
+fn total(counts: &[TrafficCount]) -> Totals {
+    let mut totals = Totals::default();
+    for count in counts {
+        totals.add(count);
+    }
+    totals
 }
 
 fn countries(counts: &[TrafficCount], reference: &Reference) -> Vec<Share<Option<Country>>> {

@@ -161,18 +161,18 @@ impl Dashboard {
         filters: &Filters,
         query: &Query,
     ) -> Result<MessageList, Failure> {
-        let found = if !filters.problems.is_empty() {
-            Page {
-                rows: Vec::new(),
-                next: None,
-            }
-        } else {
+        let found = if filters.problems.is_empty() {
             let cursor = Cursor {
                 before: query.get("before").and_then(|id| id.parse().ok()),
                 limit: PAGE_SIZE,
             };
             let filter = filters.of(reader.account());
             self.engine.history.search_messages(&filter, cursor).await?
+        } else {
+            Page {
+                rows: Vec::new(),
+                next: None,
+            }
         };
         let accounts = self.accounts_of(reader, &found.rows).await?;
         Ok(self.message_list(found, reader, &accounts, filters, query))
