@@ -47,6 +47,10 @@ pub struct ClaimedRow {
 }
 
 /// The result of one settlement.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are Ended, and a box would be an allocation for each message"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
     /// It is stored; the message has not ended.
@@ -58,6 +62,10 @@ pub enum Settled {
 }
 
 /// The result of one receipt.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are Ended, and a box would be an allocation for each message"
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Matched {
     Ended(Ended),
