@@ -97,10 +97,11 @@ impl PortedNumbers {
         let Some(learned) = self.learned.get() else {
             return;
         };
-        match learned.try_send(ported) {
-            Ok(()) => networks.apply(&ported),
+        if learned.try_send(ported).is_ok() {
+            networks.apply(&ported);
+        } else {
             // The next lookup or receipt tells it again.
-            Err(_) => tracing::debug!("too many networks of ported numbers wait to be stored"),
+            tracing::debug!("too many networks of ported numbers wait to be stored");
         }
     }
 

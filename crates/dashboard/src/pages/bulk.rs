@@ -23,7 +23,7 @@ use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, notice_with, show as show_page};
 use crate::kit::session::{Member, Posted};
 use crate::pages::send::SUSPENDED;
-use job::{Job, Occupied, Order};
+use job::{Job, Order};
 
 const HERE: &str = "/dashboard/bulk";
 /// Enough for ten thousand rows of some columns, escaped.
@@ -183,17 +183,13 @@ async fn send(
         once: form.once.clone(),
         rows,
     };
-    match job::start(&dashboard, order) {
-        Ok(job) => {
-            let address = format!("{HERE}/jobs/{}", job.id);
-            Ok(Redirect::to(&address).into_response())
-        }
-        Err(Occupied) => {
-            let reason = "Another file is being sent. Wait until it is done.".to_owned();
-            let problems = vec![LineProblem { line: 0, reason }];
-            dashboard.refuse_bulk(&member, form, problems).await
-        }
-    }
+    let Ok(job) = job::start(&dashboard, order) else {
+        let reason = "Another file is being sent. Wait until it is done.".to_owned();
+        let problems = vec![LineProblem { line: 0, reason }];
+        return dashboard.refuse_bulk(&member, form, problems).await;
+    };
+    let address = format!("{HERE}/jobs/{}", job.id);
+    Ok(Redirect::to(&address).into_response())
 }
 
 async fn show(

@@ -95,7 +95,7 @@ pub(super) async fn decide(
             if chosen.is_empty() {
                 return Ok(again("Nothing is ticked. Tick what it may do, or deny."));
             }
-            let Some(daily_cap) = read_cap(entered) else {
+            let Ok(daily_cap) = read_cap(entered) else {
                 return Ok(again(
                     "The spending limit is not an amount above 0, such as 5.00. Change it, or leave it empty for no limit.",
                 ));
@@ -129,13 +129,18 @@ fn redirect_once(address: &Url) -> Response {
     (headers, Redirect::to(address.as_str())).into_response()
 }
 
-/// What the client may spend on one day; `None` if it is no amount above 0. Empty means no cap.
-fn read_cap(entered: &str) -> Option<Option<Money>> {
+/// The entered text is no amount above 0.
+#[derive(Debug, PartialEq, Eq)]
+struct NoAmount;
+
+/// What the client may spend on one day. Empty means no cap.
+fn read_cap(entered: &str) -> Result<Option<Money>, NoAmount> {
     if entered.is_empty() {
-        return Some(None);
+        return Ok(None);
     }
-    let amount = entered.replace(',', ".").parse().ok();
-    amount.filter(|cap| *cap > Money::ZERO).map(Some)
+    let amount: Option<Money> = entered.replace(',', ".").parse().ok();
+    let amount = amount.filter(|cap| *cap > Money::ZERO);
+    amount.map(Some).ok_or(NoAmount)
 }
 
 /// The token of the form is valid for this request only.
@@ -268,19 +273,19 @@ mod tests {
 
     #[test]
     fn a_cap_is_an_amount_above_zero() {
-        let amount = |text: &str| Some(Some(text.parse().expect(text)));
+        let amount = |text: &str| Ok(Some(text.parse().expect(text)));
         for (entered, expected) in [
-            ("", Some(None)),
+            ("", Ok(None)),
             ("5", amount("5")),
             ("5.00", amount("5")),
             ("0,5", amount("0.5")),
             ("0.000001", amount("0.000001")),
-            ("0", None),
-            ("-5", None),
-            ("5 EUR", None),
-            ("five", None),
-            ("1.000,00", None),
-            ("99999999999999999999", None),
+            ("0", Err(NoAmount)),
+            ("-5", Err(NoAmount)),
+            ("5 EUR", Err(NoAmount)),
+            ("five", Err(NoAmount)),
+            ("1.000,00", Err(NoAmount)),
+            ("99999999999999999999", Err(NoAmount)),
         ] {
             assert_eq!(read_cap(entered), expected, "{entered:?}");
         }

@@ -167,10 +167,10 @@ async fn renew_plans(client: &impl GenericClient, keys: &KeyRing) -> Result<u64,
         }
         for row in &found {
             let version: i64 = row.try_get(0)?;
-            let content: &str = row.try_get(1)?;
+            let old: &str = row.try_get(1)?;
             let context = plan_context(u32::try_from(version).unwrap_or_default());
-            let new = renew_text(keys, &context, content)?;
-            let values: super::Values<'_> = &[&version, &content, &new];
+            let new = renew_text(keys, &context, old)?;
+            let values: super::Values<'_> = &[&version, &old, &new];
             renewed += client.execute(RENEW_PLAN, values).await?;
         }
     }

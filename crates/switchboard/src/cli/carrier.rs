@@ -61,8 +61,8 @@ pub(crate) enum CarrierCommand {
 pub(crate) struct CarrierSet {
     /// The name of the carrier
     pub(crate) name: String,
-    /// Settings with the keys of a `[[carrier]]`: kind=smpp, request.url=https://…; a secret may be env:NAME or file:PATH,
-    /// which is read now
+    /// Settings with the keys of a `[[carrier]]`: kind=smpp, request.url=https://…; a secret may be `env:NAME` or
+    /// `file:PATH`, which is read now
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
     /// Replace all settings by those of this file in the format of the configuration; - reads the standard input

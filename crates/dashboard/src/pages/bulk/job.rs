@@ -165,9 +165,8 @@ async fn send(dashboard: Arc<Dashboard>, job: Arc<Job>, order: Arc<Order>, place
         let once = once(&order.once, place, row);
         let submit = &dashboard.engine.submit;
         let sent = submit.send(&order.access, row.order(settings), once, None);
-        let error = match sent.await {
-            Ok(_) => return job.count(row.line, Ok(())),
-            Err(error) => error,
+        let Err(error) = sent.await else {
+            return job.count(row.line, Ok(()));
         };
         match error {
             SubmitError::Busy => tokio::time::sleep(BUSY_PAUSE).await,

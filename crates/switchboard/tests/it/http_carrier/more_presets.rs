@@ -158,8 +158,7 @@ fn providers() -> [Provider; 3] {
 
 fn config(providers: &[Provider]) -> String {
     let public = STANDARD.encode(telnyx_key().public_key());
-    let mut config = String::new();
-    for provider in providers {
+    let tables = |provider: &Provider| {
         let name = provider.name;
         let secrets = match name {
             "vonage" => format!(
@@ -170,12 +169,12 @@ fn config(providers: &[Provider]) -> String {
         };
         let url = provider.server.url("");
         let prefix = &provider.to[..4];
-        config += &format!(
+        format!(
             "[[carrier]]\nname = \"{name}\"\nkind = \"http\"\npreset = \"{name}\"\nbase_url = \"{url}\"\n\
              [carrier.secret]\n{secrets}\n[[route]]\nprefix = \"{prefix}\"\ncarriers = [\"{name}\"]\n"
-        );
-    }
-    config
+        )
+    };
+    providers.iter().map(tables).collect()
 }
 
 /// Posts as the provider does, by a signature of these bytes.

@@ -81,14 +81,6 @@ fn invalid_clients_are_refused() {
             uri,
             redirect("https://client.example/cb\r\nX: y"),
         ),
-        ("a wildcard host", uri, redirect("https://*/../cb")),
-        (
-            "any subdomain",
-            uri,
-            redirect("https://*.client.example/cb"),
-        ),
-        ("any path", uri, redirect("https://client.example/*")),
-        ("any query", uri, redirect("https://client.example/cb?x=*")),
         ("not a list", other, with("redirect_uris", json!(REDIRECT))),
         ("numbers", other, with("redirect_uris", json!([1]))),
         ("an empty name", other, with("client_name", json!(""))),
@@ -134,6 +126,24 @@ fn invalid_clients_are_refused() {
         assert_eq!(answer.status, 400, "{name}: {}", answer.text());
         assert_eq!(error(&answer), expected, "{name}");
         assert_eq!(site.issued(), before, "{name}");
+    }
+}
+
+#[test]
+fn wildcards_in_redirects_are_refused() {
+    let site = Site::start(Backend::Sqlite);
+    for uri in [
+        "https://*/cb",
+        "https://*.client.example/cb",
+        "https://client.example/*",
+        "https://client.example/cb?x=*",
+    ] {
+        let answer = site.register_as(&json!({ "redirect_uris": [uri] }));
+        assert_eq!(
+            (answer.status, error(&answer)),
+            (400, "invalid_redirect_uri".into()),
+            "{uri}"
+        );
     }
 }
 
