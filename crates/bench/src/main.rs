@@ -14,6 +14,7 @@ mod fill;
 mod gateways;
 mod goals;
 mod growth;
+mod http_carrier;
 mod inbound;
 mod measure;
 mod memory;
@@ -44,6 +45,8 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
                     [--switchboard PATH]
        bench inbound [--quick] [--seconds N] [--turns N] [--rows N] [--only sqlite|postgres] [--sessions N]
                      [--window N] [--outstanding N] [--switchboard PATH]
+       bench http-carrier [--quick] [--seconds N] [--turns N] [--window N] [--delay-ms N] [--only sqlite|postgres]
+                          [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench smpp [wire [--quick] [--seconds N] [--rounds N]]
                   [gateways [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
@@ -74,6 +77,8 @@ growth     the rate and the processor time of a message, end to end over SMPP, w
            many accounts, routes or carriers, compared with a small installation, in turns, on both databases
 inbound    how fast texts from handsets go from the deliver_sm of a carrier to the answered callback, on both
            databases, and the processor time of each
+http-carrier
+           how fast messages go from POST /sms to a provider by one HTTP carrier, on both databases
 compare    how fast POST /sms accepts messages in this build and in another one, in turns
 smpp       wire: how many messages a second one SMPP session sends, compared with a plain loop of writes
            and reads; gateways: from POST /sms over SMPP to the answered callback, compared with Kannel;
@@ -99,14 +104,14 @@ bare       runs the bare handler on a free port of loopback; with a file, it ans
                10000,100000,1000000)
 --outstanding  the maximum number of messages that are accepted, or delivered by the carrier, and not yet called
                back (default 5000)
---delay-ms     the delay of the simulated network (default 50)
+--delay-ms     the delay of the simulated network (default 50); http-carrier: of the provider (default 20)
 --kills        how often a node is killed (default 5)
---turns        how often each is measured (default: smpp gateways 2, of 15 seconds; cost, growth 5; inbound 1)
+--turns        how often each is measured (default: smpp gateways 2, of 15 seconds; cost, growth 5; inbound and http-carrier 1)
 --case         some of history, waiting, callbacks, accounts, routes and prices (default: all)
 --statements   also prints the statements that took most of PostgreSQL's time
 --sessions     the number of SMPP sessions with the carrier (default 2)
 --window       the maximum number of submits in flight in each gateway (default 500); inbound: of unanswered
-               deliver_sm on each session (default 50)
+               deliver_sm on each session (default 50); http-carrier: of requests (default 200)
 --with         the binary of the other build
 --rounds       the number of turns of each (default: compare 12, of 2 seconds; smpp 3, of 5)
 --python       a Python with the package phonenumbers (default: python3)
@@ -137,6 +142,7 @@ fn main() -> Result<()> {
         Some("cost") => cost::run(&cost::Options::parse(&arguments[1..])?),
         Some("growth") => growth::run(&growth::Options::parse(&arguments[1..])?),
         Some("inbound") => inbound::run(&inbound::Options::parse(&arguments[1..])?),
+        Some("http-carrier") => http_carrier::run(&http_carrier::Options::parse(&arguments[1..])?),
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
         Some("smpp") => match arguments.get(1).map(String::as_str) {
             Some("wire") => smpp::run(&smpp::Options::parse(&arguments[1..])?),
