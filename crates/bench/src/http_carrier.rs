@@ -136,7 +136,13 @@ fn measure(options: &Options, backend: Backend) -> Result<Row> {
     let before = usize::try_from(send(WARM_UP)?.answers())?;
     ensure!(provider.wait_for(before, REST), "messages are missing");
     let accepted = send(options.measured)?.answers();
-    provider.wait_for(before + usize::try_from(accepted)?, REST);
+    let all = before + usize::try_from(accepted)?;
+    if !provider.wait_for(all, REST) {
+        eprintln!(
+            "  {} of {all} messages are with the provider",
+            provider.count()
+        );
+    }
     let requests = provider.received();
     let mut at: Vec<Instant> = requests.iter().map(|request| request.at).collect();
     at.sort_unstable();
