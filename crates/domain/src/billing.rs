@@ -180,7 +180,7 @@ pub struct GrantCap {
 }
 
 impl GrantCap {
-    /// What is left on a day on which the client has spent this much, never below zero.
+    /// How much the client may still spend today if it has spent this much. Never below zero.
     pub fn left(self, spent: Money) -> Money {
         self.daily.minus(spent).max(Money::ZERO)
     }

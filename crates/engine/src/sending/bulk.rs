@@ -65,7 +65,7 @@ enum Piece<'a> {
     Column(usize),
 }
 
-/// Reads a file. The first line names the columns; `{name}` in the text stands for the column of that name.
+/// Reads a file. The first line names the columns; `{name}` in the text is replaced by the value in the column `name`.
 pub fn read(text: &str, file: &str) -> Result<Vec<BulkRow>, Vec<LineProblem>> {
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)

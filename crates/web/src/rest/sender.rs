@@ -155,7 +155,7 @@ pub(super) struct Sender {
     /// What the reviewer was told.
     #[serde(rename = "categoryDescription")]
     category_description: Option<String>,
-    /// Where changes of the status are told.
+    /// The URL that is called when the status changes.
     #[serde(rename = "notificationUrl")]
     notification_url: Option<String>,
     /// When it was registered, RFC 3339.

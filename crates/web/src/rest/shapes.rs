@@ -170,7 +170,7 @@ fn notification_url() -> Value {
     json!({
         "type": ["string", "null"],
         "format": "uri",
-        "description": "Where changes of the sender's status are told: an http or https address.",
+        "description": "The URL that is called when the sender's status changes: http or https.",
     })
 }
 

@@ -59,7 +59,7 @@ pub(super) struct AccountLimits {
     /// The most that this client may spend on one UTC day, as a decimal; null if its consent has no cap.
     #[serde(rename = "clientDailyCap")]
     client_daily_cap: Option<String>,
-    /// What is left of the client's cap until midnight UTC, as a decimal; null without a cap.
+    /// How much the client may still spend until midnight UTC, as a decimal; null if it has no cap.
     #[serde(rename = "clientLeftToday")]
     client_left_today: Option<String>,
     /// The most messages that one recipient may get within an hour; null without a limit.

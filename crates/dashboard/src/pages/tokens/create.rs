@@ -182,7 +182,7 @@ pub(in crate::pages) async fn create_for_account(
     let place = Place::of(&account);
     let question = Question {
         title: &format!("Create a token for {}?", account.name),
-        text: "Whoever has the token can act for this account.",
+        text: "Anyone who has the token can act for this account.",
         button: "Create",
         back: &place.back,
         is_dangerous: false,

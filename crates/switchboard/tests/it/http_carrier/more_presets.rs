@@ -29,7 +29,7 @@ struct Provider {
     request: fn(&str, &Value) -> Value,
     /// Where the request has the report URL.
     report_url: &'static str,
-    /// Reports, the last of which ends the message.
+    /// Its reports, in order. The last one ends the message.
     reports: Vec<Value>,
     ends: (u64, u64),
     text: Value,
