@@ -211,7 +211,18 @@ function offerShortcut(event) {
   field.focus();
 }
 
+/** Folds the groups of the menu as the reader left them. The group of this page stays open. */
+function rememberFolds() {
+  for (const group of document.querySelectorAll("details[data-fold]")) {
+    const key = `fold ${group.dataset.fold}`;
+    const left = localStorage.getItem(key);
+    if (left !== null && !group.querySelector("[aria-current]")) group.open = left === "open";
+    group.addEventListener("toggle", () => localStorage.setItem(key, group.open ? "open" : "folded"));
+  }
+}
+
 enliven(document);
+rememberFolds();
 offerLocalTimes(document);
 document.addEventListener("formdata", (event) => {
   for (const input of event.target.querySelectorAll("input[type=datetime-local]")) {
