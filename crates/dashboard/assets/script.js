@@ -87,6 +87,19 @@ function offerFiles(within) {
   }
 }
 
+/** Puts a chosen template into the text. */
+function offerTemplates(within) {
+  for (const select of within.querySelectorAll("select[data-fill]")) {
+    select.addEventListener("change", () => {
+      const text = select.selectedOptions[0]?.dataset.text;
+      const field = document.getElementById(select.dataset.fill);
+      if (text === undefined || !field) return;
+      field.value = text;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+  }
+}
+
 /** Hides what only those without a script need. */
 function hideSpare(within) {
   for (const element of within.querySelectorAll("[data-check]")) element.hidden = true;
@@ -97,6 +110,7 @@ function enliven(within) {
   nameCells(within);
   offerCopies(within);
   offerFiles(within);
+  offerTemplates(within);
   hideSpare(within);
 }
 
@@ -217,7 +231,8 @@ function rememberFolds() {
     const key = `fold ${group.dataset.fold}`;
     const left = localStorage.getItem(key);
     if (left !== null && !group.querySelector("[aria-current]")) group.open = left === "open";
-    group.addEventListener("toggle", () => localStorage.setItem(key, group.open ? "open" : "folded"));
+    // At the click, the group is as it was before.
+    group.querySelector("summary").addEventListener("click", () => localStorage.setItem(key, group.open ? "folded" : "open"));
   }
 }
 

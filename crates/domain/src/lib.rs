@@ -29,6 +29,7 @@ pub mod ports;
 pub mod quoted;
 pub mod role;
 pub mod sender;
+pub mod template;
 mod sha256;
 pub mod trace;
 pub mod verify;

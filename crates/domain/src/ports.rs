@@ -32,6 +32,7 @@ mod replies;
 mod second_factor;
 mod senders;
 mod sessions;
+mod templates;
 mod traffic;
 mod verify;
 
@@ -98,6 +99,7 @@ pub use senders::{
     Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
 };
 pub use sessions::{NewSession, SessionStore};
+pub use templates::TemplateStore;
 pub use traffic::{Span, TrafficCount, TrafficStore};
 pub use verify::{NewVerification, Started, VerifyStore};
 
@@ -186,6 +188,7 @@ pub trait Store:
     + AlertStore
     + OptOutStore
     + PortedStore
+    + TemplateStore
 {
 }
 
@@ -211,5 +214,6 @@ impl<T> Store for T where
         + AlertStore
         + OptOutStore
         + PortedStore
+    + TemplateStore
 {
 }

@@ -99,6 +99,7 @@ pub use sending::dispatch::{CarrierHandle, Dispatch};
 pub use sending::receipts::Receipts;
 pub use sending::routing::{Plan, Routing};
 pub use sending::submit::Submit;
+pub use sending::templates::Templates;
 pub use subject::Subjects;
 pub use verify::{Conversions, Verify};
 
@@ -215,6 +216,8 @@ pub struct Engine {
     pub opt_outs: Arc<OptOuts>,
     /// The operators' block list.
     pub blocks: Blocks,
+    /// Saved texts of accounts.
+    pub templates: Templates,
     /// Carriers and routing rules in force.
     pub routing: Arc<Routing>,
     follower: Arc<ListFollower>,
@@ -307,6 +310,7 @@ impl Engine {
             mailer,
             audit: Audit::new(store.clone(), clock.clone()),
             opt_outs,
+            templates: Templates::new(store.clone(), store.clone(), clock.clone()),
             simulated_handset: SimulatedHandset::new(store.clone(), clock.clone(), composer),
             blocks: Blocks::new(
                 store.clone(),

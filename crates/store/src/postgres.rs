@@ -168,6 +168,7 @@ mod servers;
 mod sessions;
 pub(crate) mod settings;
 mod tls;
+mod templates;
 mod traffic;
 mod transaction;
 mod verify;

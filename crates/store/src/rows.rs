@@ -37,6 +37,7 @@ pub(crate) mod replies;
 pub(crate) mod senders;
 pub(crate) mod sweep;
 mod tokens;
+pub(crate) mod templates;
 pub(crate) mod traffic;
 pub(crate) mod verify;
 

@@ -21,10 +21,11 @@ pub(crate) struct Section {
 
 pub(crate) const OPERATOR_TITLE: &str = "Operator";
 const SETTINGS_TITLE: &str = "Settings";
-const ACCOUNT: [(&str, &str); 14] = [
+const ACCOUNT: [(&str, &str); 15] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
     ("Send to many", "/dashboard/bulk"),
+    ("Templates", "/dashboard/templates"),
     ("Messages", "/dashboard/messages"),
     ("Inbox", "/dashboard/inbox"),
     ("Scheduled", "/dashboard/scheduled"),
@@ -141,15 +142,15 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 14), ("Settings", 2)],
+                vec![("Account", 15), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 14), ("Settings", 6)],
+                vec![("Account", 15), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 14), ("Settings", 6), ("Operator", 16)],
+                vec![("Account", 15), ("Settings", 6), ("Operator", 16)],
             ),
             (
                 person(Role::Operator, None),
@@ -157,7 +158,7 @@ mod tests {
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 14), ("Settings", 4), ("Operator", 16)],
+                vec![("Account", 15), ("Settings", 4), ("Operator", 16)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

@@ -21,8 +21,10 @@ use crate::kit::form::Form;
 use crate::kit::format::{count, money, shorten};
 use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, notice_with, show as show_page};
+use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
 use crate::pages::send::SUSPENDED;
+use crate::pages::templates::TemplateChoice;
 use job::{Job, Order};
 
 const HERE: &str = "/dashboard/bulk";
@@ -47,6 +49,7 @@ struct FormPage {
     senders: Vec<String>,
     problems: Vec<LineProblem>,
     max_rows: String,
+    choice: TemplateChoice,
 }
 
 #[derive(Template)]
@@ -117,11 +120,18 @@ impl BulkForm {
     }
 }
 
-async fn ask(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Result<Response, Failure> {
+async fn ask(
+    State(dashboard): State<Arc<Dashboard>>,
+    member: Member,
+    query: Query,
+) -> Result<Response, Failure> {
     let senders = dashboard.approved_senders(&member).await?;
+    let choice = dashboard
+        .template_choice(&member, HERE, Some(&query))
+        .await?;
     let form = BulkForm {
         from: senders.first().cloned().unwrap_or_default(),
-        text: String::new(),
+        text: choice.text().unwrap_or_default().to_owned(),
         csv: String::new(),
         test_mode: String::new(),
         once: random_key(),
@@ -132,6 +142,7 @@ async fn ask(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Result<
         senders,
         problems: Vec::new(),
         max_rows: count(MAX_ROWS as u64),
+        choice,
     };
     Ok(show_page(StatusCode::OK, &page))
 }
@@ -288,6 +299,7 @@ impl Dashboard {
             form,
             problems,
             max_rows: count(MAX_ROWS as u64),
+            choice: self.template_choice(member, HERE, None).await?,
         };
         Ok(show_page(StatusCode::UNPROCESSABLE_ENTITY, &page))
     }

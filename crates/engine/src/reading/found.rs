@@ -1,6 +1,6 @@
 //! The messages that a search finds, as CSV and added up, without their texts.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use domain::message::MessageState;
 use domain::ports::{Cursor, MessageFilter, MessageSummary, StateName, StoreError};
@@ -69,7 +69,7 @@ pub fn header() -> String {
 /// Messages as lines of the file. `names` are the names of their accounts.
 pub fn lines(
     messages: &[MessageSummary],
-    names: &HashMap<AccountId, String>,
+    names: &BTreeMap<AccountId, String>,
     currency: &str,
     reference: &Reference,
 ) -> String {
@@ -84,7 +84,7 @@ pub fn lines(
 
 fn cells(
     message: &MessageSummary,
-    names: &HashMap<AccountId, String>,
+    names: &BTreeMap<AccountId, String>,
     currency: &str,
     reference: &Reference,
 ) -> [String; COLUMNS.len()] {
@@ -110,7 +110,7 @@ fn cells(
         paid(message).to_string(),
         currency.to_owned(),
         text(network.map(|network| format!("{:03}", network.mcc()))),
-        text(network.map(Network::mnc).map(|mnc| mnc.to_string())),
+        text(network.map(Network::mnc)),
         text(
             country(network, message.to.as_ref(), reference)
                 .map(|country| country.as_str().to_owned()),
@@ -165,7 +165,9 @@ impl FoundTotals {
         let mut found = Found::new(filter);
         let mut totals = Self::default();
         while let Some(messages) = found.next(history).await? {
-            messages.iter().for_each(|message| totals.add(message));
+            for message in &messages {
+                totals.add(message);
+            }
             if totals.all.messages >= MAX_TOTAL {
                 totals.is_cut = !found.is_done;
                 break;
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_line_has_a_cell_for_each_column() {
-        let names = HashMap::from([(AccountId::new(1).expect("in range"), "acme".to_owned())]);
+        let names = BTreeMap::from([(AccountId::new(1).expect("in range"), "acme".to_owned())]);
         let reference = Reference::embedded();
         let line = lines(&[message(delivered(), 2, None)], &names, "EUR", &reference);
         let time = "1970-01-01T00:00:00.000Z";

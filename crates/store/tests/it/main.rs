@@ -177,6 +177,7 @@ mod sessions;
 mod shares;
 mod sign_in;
 mod spending_rule;
+mod templates;
 mod throttles;
 mod traces;
 mod traffic;

@@ -1,6 +1,6 @@
 //! All messages that a search finds: as a file, and added up.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -80,7 +80,7 @@ impl Dashboard {
         let permit = permit.map_err(Failure::Page)?;
         let found = Found::new(filters.of(reader.account()));
         // The permit is held as long as the stream exists.
-        let begin = Some((self, permit, found, HashMap::new()));
+        let begin = Some((self, permit, found, BTreeMap::new()));
         let rows = futures_util::stream::unfold(begin, |state| async {
             let (dashboard, permit, mut found, mut names) = state?;
             match dashboard.found_lines(&mut found, &mut names).await {
@@ -106,7 +106,7 @@ impl Dashboard {
     async fn found_lines(
         &self,
         found: &mut Found,
-        names: &mut HashMap<AccountId, String>,
+        names: &mut BTreeMap<AccountId, String>,
     ) -> Result<Option<String>, StoreError> {
         let Some(messages) = found.next(&self.engine.history).await? else {
             return Ok(None);
@@ -120,7 +120,7 @@ impl Dashboard {
     async fn learn_names(
         &self,
         messages: &[MessageSummary],
-        names: &mut HashMap<AccountId, String>,
+        names: &mut BTreeMap<AccountId, String>,
     ) -> Result<(), StoreError> {
         for id in messages.iter().map(|message| message.account) {
             if names.contains_key(&id) {

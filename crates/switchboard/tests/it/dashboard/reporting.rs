@@ -136,6 +136,42 @@ fn a_file_of_ten_thousand_rows_is_priced_sent_and_followed() {
     assert_eq!(service.stored(), ROWS as u64 + 2);
 }
 
+/// Saves, offers and removes a template.
+#[test]
+fn a_template_is_saved_chosen_and_removed() {
+    const HERE: &str = "/dashboard/templates";
+    const TEXT: &str = "Hello {name}, it is <ready>";
+    let service = Service::start(Backend::Sqlite);
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
+    for (name, text, status) in [
+        ("", TEXT, 422),
+        ("Order", " ", 422),
+        ("Order", "Hello", 303),
+        ("Order", TEXT, 303),
+    ] {
+        let saved = post(&mut ann, HERE, &[("name", name), ("text", text)]);
+        assert_eq!(saved.status, status, "{name}: {}", saved.text());
+    }
+    let shown = "Hello {name}, it is &#60;ready&#62;</textarea>";
+    for page in ["/dashboard/send", "/dashboard/bulk"] {
+        let offered = ann.get(page).text();
+        assert!(offered.contains("<option value=\"Order\""), "{offered}");
+        assert!(!offered.contains(shown), "{offered}");
+        let chosen = ann.get(&format!("{page}?template=Order")).text();
+        assert!(chosen.contains(shown), "{chosen}");
+    }
+    service.create_account("other");
+    let mut bob = joined(&service, "bob@example.com", &["--account", "other"]);
+    assert!(!bob.get("/dashboard/send").text().contains("Order"));
+    let remove = format!("{HERE}/remove");
+    let asked = post(&mut ann, &remove, &[("name", "Order")]);
+    assert!(asked.text().contains("Remove this template?"));
+    let sure = [("name", "Order"), ("sure", "yes")];
+    let removed = post(&mut ann, &remove, &sure);
+    assert_eq!(removed.status, 303, "{}", removed.text());
+    assert!(ann.get(HERE).text().contains("No templates yet"));
+}
+
 #[test]
 fn forms_say_all_that_is_wrong_at_once() {
     let service = Service::start(Backend::Sqlite);
