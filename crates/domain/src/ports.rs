@@ -29,6 +29,7 @@ mod people;
 mod ported;
 mod privacy;
 mod replies;
+mod request_log;
 mod second_factor;
 mod senders;
 mod sessions;
@@ -94,6 +95,7 @@ pub use people::{
 pub use ported::{PortedChange, PortedStore, PortedVersions};
 pub use privacy::{InboundDetail, PrivacyStore, SubjectMessage, SubjectPage};
 pub use replies::{DueReply, NewReply, ReplyStore};
+pub use request_log::{RefusedRequest, RequestLogStore};
 pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
 pub use senders::{
     Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
@@ -189,6 +191,7 @@ pub trait Store:
     + OptOutStore
     + PortedStore
     + TemplateStore
+    + RequestLogStore
 {
 }
 
@@ -215,5 +218,6 @@ impl<T> Store for T where
         + OptOutStore
         + PortedStore
     + TemplateStore
+    + RequestLogStore
 {
 }

@@ -82,6 +82,7 @@ pub use cluster::node::Node;
 pub use identity::accounts::Accounts;
 pub use identity::gate::Gate;
 pub use identity::grants::{GrantSettings, Grants};
+pub use identity::request_log::RequestLog;
 pub use identity::people::{OwnAccess, People};
 pub use identity::sign_in::SignIn;
 pub use inbound::{Numbers, SimulatedHandset};
@@ -216,6 +217,8 @@ pub struct Engine {
     pub opt_outs: Arc<OptOuts>,
     /// The operators' block list.
     pub blocks: Blocks,
+    /// Refused requests of programs.
+    pub request_log: Arc<RequestLog>,
     /// Saved texts of accounts.
     pub templates: Templates,
     /// Carriers and routing rules in force.
@@ -310,6 +313,7 @@ impl Engine {
             mailer,
             audit: Audit::new(store.clone(), clock.clone()),
             opt_outs,
+            request_log: RequestLog::start(store.clone(), clock.clone()),
             templates: Templates::new(store.clone(), store.clone(), clock.clone()),
             simulated_handset: SimulatedHandset::new(store.clone(), clock.clone(), composer),
             blocks: Blocks::new(
@@ -411,6 +415,7 @@ impl Engine {
         self.follower.stop();
         self.ported.stop();
         self.gate.stop().await;
+        self.request_log.stop().await;
     }
 }
 

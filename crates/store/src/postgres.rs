@@ -161,6 +161,7 @@ mod replies;
 mod retention;
 mod retry;
 mod scan_start;
+mod request_log;
 mod second_factor;
 mod senders;
 mod sends;

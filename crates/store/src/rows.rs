@@ -34,6 +34,7 @@ pub(crate) mod ported;
 pub(crate) mod privacy;
 pub(crate) mod records;
 pub(crate) mod replies;
+pub(crate) mod request_log;
 pub(crate) mod senders;
 pub(crate) mod sweep;
 mod tokens;

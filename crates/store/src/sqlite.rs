@@ -65,6 +65,7 @@ mod readers;
 mod receipts;
 mod replay;
 mod replies;
+mod request_log;
 mod second_factor;
 mod senders;
 mod sends;

@@ -169,6 +169,7 @@ mod refunds;
 mod refused;
 mod replay;
 mod replies;
+mod request_log;
 mod roles;
 mod scheduled;
 mod second_factor;

@@ -152,6 +152,11 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         "/dashboard/settings/api/tokens/1",
     ),
     (
+        "settings-api-requests",
+        Operator,
+        "/dashboard/settings/api/tokens/1/requests",
+    ),
+    (
         "settings-api-rotate",
         Operator,
         "/dashboard/settings/api/secret/rotate",

@@ -197,6 +197,21 @@ fn forms_say_all_that_is_wrong_at_once() {
     let refused = post(&mut ann, "/dashboard/send", &viber);
     assert!(refused.text().contains("approved"), "{}", refused.text());
 
+    let body = serde_json::json!({ "to": "+37120000001", "from": "much too long a name", "message": "x" });
+    assert_eq!(service.send(&body).status, 400);
+    let mut admin = joined(
+        &service,
+        "carl@example.com",
+        &["--role", "admin", "--account", "main"],
+    );
+    let page = wait_for("the request in the log", || {
+        let page = admin.get("/dashboard/settings/api/tokens/1/requests");
+        let page = page.text();
+        page.contains("POST /sms").then_some(page)
+    });
+    assert!(page.contains("400 Bad Request"), "{page}");
+    assert!(!page.contains("much too long"), "{page}");
+
     let mut operator = operator(&service);
     let account = [("name", ""), ("balance", "much")];
     let refused = post(&mut operator, "/dashboard/operator/accounts", &account);
