@@ -29,8 +29,8 @@ pub mod ports;
 pub mod quoted;
 pub mod role;
 pub mod sender;
-pub mod template;
 mod sha256;
+pub mod template;
 pub mod trace;
 pub mod verify;
 

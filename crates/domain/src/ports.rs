@@ -217,7 +217,7 @@ impl<T> Store for T where
         + AlertStore
         + OptOutStore
         + PortedStore
-    + TemplateStore
-    + RequestLogStore
+        + TemplateStore
+        + RequestLogStore
 {
 }

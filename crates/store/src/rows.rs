@@ -37,8 +37,8 @@ pub(crate) mod replies;
 pub(crate) mod request_log;
 pub(crate) mod senders;
 pub(crate) mod sweep;
-mod tokens;
 pub(crate) mod templates;
+mod tokens;
 pub(crate) mod traffic;
 pub(crate) mod verify;
 

@@ -9,7 +9,9 @@ use axum::response::Response;
 use axum::routing::get;
 use domain::ports::AccountRecord;
 use domain::{Code, Country, Money, Timestamp};
-use engine::reading::traffic::{self, FallingRate, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals};
+use engine::reading::traffic::{
+    self, FallingRate, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
+};
 use http::StatusCode;
 use jiff::SignedDuration;
 use jiff::civil::Date;
@@ -419,7 +421,11 @@ mod tests {
         };
         for (before, now, expected) in [
             (totals(100, 90), totals(200, 190), Some("+5.0 points")),
-            (totals(1000, 905), totals(1000, 880), Some("\u{2212}2.5 points")),
+            (
+                totals(1000, 905),
+                totals(1000, 880),
+                Some("\u{2212}2.5 points"),
+            ),
             (totals(10, 9), totals(100, 90), Some("\u{b1}0.0 points")),
             (totals(0, 0), totals(100, 90), None),
         ] {

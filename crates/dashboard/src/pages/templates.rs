@@ -127,10 +127,7 @@ async fn show(
 }
 
 /// The template with this name.
-fn find<'a>(
-    templates: &'a [TextTemplate],
-    name: Option<&str>,
-) -> Option<&'a TextTemplate> {
+fn find<'a>(templates: &'a [TextTemplate], name: Option<&str>) -> Option<&'a TextTemplate> {
     let mut templates = templates.iter();
     templates.find(|template| Some(template.name()) == name)
 }

@@ -179,14 +179,20 @@ mod tests {
     fn values_of_a_request_are_left_out() {
         for (message, expected) in [
             ("give at least one character", "give at least one character"),
+            ("to: '+37120000001' is no number", "to: '…' is no number"),
             (
-                "to: '+37120000001' is no number",
-                "to: '…' is no number",
+                "the number +37120000001 is too long",
+                "the number +… is too long",
             ),
-            ("the number +37120000001 is too long", "the number +… is too long"),
             ("at most 1000 recipients", "at most 1000 recipients"),
-            ("the account's limit isn't reached", "the account's limit isn't reached"),
-            ("invalid type: string \"my secret\", expected", "invalid type: string \"…\", expected"),
+            (
+                "the account's limit isn't reached",
+                "the account's limit isn't reached",
+            ),
+            (
+                "invalid type: string \"my secret\", expected",
+                "invalid type: string \"…\", expected",
+            ),
             ("‘Acme’ is not approved", "‘…’ is not approved"),
             ("'it isn't closed", "'…"),
             ("'it isn't' here", "'…' here"),

@@ -104,7 +104,11 @@ fn cells(
         message.accepted_at.strftime(TIME).to_string(),
         text(ended.map(|at| at.strftime(TIME).to_string())),
         message.state.name().to_owned(),
-        text(outcome.map(Outcome::status).map(|status| status.to_string())),
+        text(
+            outcome
+                .map(Outcome::status)
+                .map(|status| status.to_string()),
+        ),
         text(outcome.map(|outcome| outcome.code().number().to_string())),
         message.parts.to_string(),
         paid(message).to_string(),
@@ -115,7 +119,12 @@ fn cells(
             country(network, message.to.as_ref(), reference)
                 .map(|country| country.as_str().to_owned()),
         ),
-        if message.test_mode.is_some() { "yes" } else { "" }.to_owned(),
+        if message.test_mode.is_some() {
+            "yes"
+        } else {
+            ""
+        }
+        .to_owned(),
     ]
 }
 
@@ -149,7 +158,10 @@ impl FoundTotals {
     pub fn add(&mut self, message: &MessageSummary) {
         self.all.add(message);
         let name = message.state.name();
-        let Some(state) = StateName::ALL.into_iter().find(|state| state.name() == name) else {
+        let Some(state) = StateName::ALL
+            .into_iter()
+            .find(|state| state.name() == name)
+        else {
             return;
         };
         let place = self.states.iter().position(|(known, _)| *known == state);

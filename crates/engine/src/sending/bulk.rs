@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use domain::{Access, Money};
+use domain::message::send_window::SendWindow;
+use domain::number::time_zone::main_time_zone;
+use domain::{Access, Money, Msisdn, Timestamp};
+use jiff::tz::TimeZone;
+use numbering::reference::Reference;
 
 use super::submit::{SmsInput, Submit, SubmitError, To};
 use crate::refusals::csv::LineProblem;
@@ -23,6 +27,8 @@ pub struct BulkRow {
     pub line: u64,
     pub to: String,
     pub text: String,
+    /// When it is sent; `None` for now.
+    pub send_at: Option<Timestamp>,
 }
 
 /// What all messages have in common.
@@ -41,7 +47,9 @@ impl BulkRow {
             message: Cow::Borrowed(&self.text),
             dlr_url: None,
             priority: Some(Cow::Borrowed("low")),
-            scheduled: None,
+            scheduled: self
+                .send_at
+                .map(|at| Cow::Owned(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
             udh: None,
             coding: None,
             test_mode: settings.test_mode.map(Cow::Borrowed),
@@ -111,6 +119,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<BulkRow>, Vec<LineProblem>> {
             line,
             to: cell(number).to_owned(),
             text: merged.collect(),
+            send_at: None,
         });
         if rows.len() > MAX_ROWS || problems.len() >= MAX_PROBLEMS {
             break;
@@ -131,6 +140,23 @@ pub fn read(text: &str, file: &str) -> Result<Vec<BulkRow>, Vec<LineProblem>> {
     } else {
         Err(problems)
     }
+}
+
+/// Schedules the rows whose recipients are outside the window, by the main time zone of their country; UTC if the country
+/// is unknown. Returns the number of rows that are sent later.
+pub fn schedule(
+    rows: &mut [BulkRow],
+    window: SendWindow,
+    reference: &Reference,
+    now: Timestamp,
+) -> usize {
+    for row in rows.iter_mut() {
+        let country = Msisdn::parse(&row.to).ok();
+        let country = country.and_then(|to| reference.locate(&to).country);
+        let zone = country.and_then(main_time_zone).unwrap_or(TimeZone::UTC);
+        row.send_at = window.next_start(now, &zone);
+    }
+    rows.iter().filter(|row| row.send_at.is_some()).count()
 }
 
 /// The line of a record. The reader's position is before the line breaks and empty lines that precede the record.
@@ -237,6 +263,22 @@ mod tests {
             (4, "+3712".to_owned(), "Hi Bob:  {x}".to_owned()),
         ];
         assert_eq!(texts("Hi {name}: {CODE} {{x}}", file), Ok(expected.into()));
+    }
+
+    #[test]
+    fn rows_wait_for_the_window_of_their_country() {
+        let file = "to\n+37126000001\n+12125550123\n+999\n";
+        let mut rows = read("x", file).expect("a valid file");
+        let window = SendWindow::parse("09:00", "20:00").expect("a window");
+        let window = window.expect("two times");
+        let now = "2026-01-15T10:00:00Z".parse().expect("a time");
+        let later = schedule(&mut rows, window, &Reference::embedded(), now);
+        assert_eq!(later, 1, "it is five in the morning in New York");
+        let times: Vec<_> = rows
+            .iter()
+            .map(|row| row.send_at.map(|at| at.to_string()))
+            .collect();
+        assert_eq!(times, [None, Some("2026-01-15T14:00:00Z".to_owned()), None]);
     }
 
     #[test]

@@ -28,10 +28,7 @@ impl RequestLogStore for PostgresStore {
         requests: &[RefusedRequest],
         keep: u32,
     ) -> Result<(), StoreError> {
-        fn column<T>(
-            requests: &[RefusedRequest],
-            read: impl Fn(&RefusedRequest) -> T,
-        ) -> Vec<T> {
+        fn column<T>(requests: &[RefusedRequest], read: impl Fn(&RefusedRequest) -> T) -> Vec<T> {
             requests.iter().map(read).collect()
         }
         let accounts = column(requests, |request| request.account.as_i64());

@@ -85,9 +85,8 @@ impl Chart {
 fn describe(dimension: &str, items: &[Item]) -> String {
     let dimension = dimension.to_lowercase();
     let with_messages = items.iter().filter(|item| item.tally.all() > 0);
-    let rate = |item: &&Item| {
-        u128::from(item.tally.delivered) * 1_000_000 / u128::from(item.tally.all())
-    };
+    let rate =
+        |item: &&Item| u128::from(item.tally.delivered) * 1_000_000 / u128::from(item.tally.all());
     match with_messages.min_by_key(rate) {
         Some(item) => format!(
             "Delivery rate by {dimension}. The lowest: {}, {}.",
@@ -142,7 +141,12 @@ mod tests {
             chart.description,
             "Delivery rate by day. The lowest: c, 50.0 %."
         );
-        let axis: Vec<_> = chart.labels.iter().take(3).map(|label| &label.text).collect();
+        let axis: Vec<_> = chart
+            .labels
+            .iter()
+            .take(3)
+            .map(|label| &label.text)
+            .collect();
         assert_eq!(axis, ["0 %", "50 %", "100 %"]);
         let none = Chart::rates("x", "Delivery rate", "Day", Vec::new());
         assert_eq!(none.description, "Delivery rate by day: no messages.");

@@ -68,11 +68,7 @@ pub(super) async fn download_all(
 
 impl Dashboard {
     /// Streams the messages that a search finds, the newest first, without their texts.
-    fn found_file(
-        self: Arc<Self>,
-        reader: Reader,
-        filters: &Filters,
-    ) -> Result<Response, Failure> {
+    fn found_file(self: Arc<Self>, reader: Reader, filters: &Filters) -> Result<Response, Failure> {
         if !filters.problems.is_empty() {
             return Err(Failure::Form);
         }

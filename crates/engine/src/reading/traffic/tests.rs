@@ -173,7 +173,12 @@ fn a_clear_fall_of_the_delivery_rate_is_found() {
     let fall = |before: (u64, u64), now: (u64, u64)| {
         let mut counts = Vec::new();
         for (day, (delivered, failed)) in [(95, before), (100, now)] {
-            counts.push(count(day * DAY_S, None, Some(Outcome::Delivered), delivered));
+            counts.push(count(
+                day * DAY_S,
+                None,
+                Some(Outcome::Delivered),
+                delivered,
+            ));
             counts.push(count(day * DAY_S, None, Some(absent), failed));
         }
         FallingRate::find(&overview_on_day_100(&[], &counts).days)

@@ -92,6 +92,21 @@ fn a_file_of_ten_thousand_rows_is_priced_sent_and_followed() {
         "{refused}"
     );
 
+    let window = [
+        ("from", "Acme"),
+        ("message", "Hi {name}"),
+        ("csv", "to,name\n+37120000001,Ann\n"),
+        ("windowFrom", "20:00"),
+        ("windowUntil", "09:00"),
+        ("once", "1"),
+    ];
+    let refused = post(&mut ann, BULK, &window).text();
+    assert!(refused.contains("must end later on the day"), "{refused}");
+    let mut window = window;
+    (window[3].1, window[4].1) = ("00:00", "23:59");
+    let checked = post(&mut ann, BULK, &window).text();
+    assert!(checked.contains("00:00 and 23:59"), "{checked}");
+
     let rows = (0..ROWS).map(|row| format!("+37126{row:06},Ann {row}\n"));
     let csv: String = std::iter::once("to,name\n".to_owned())
         .chain(rows)
@@ -197,7 +212,8 @@ fn forms_say_all_that_is_wrong_at_once() {
     let refused = post(&mut ann, "/dashboard/send", &viber);
     assert!(refused.text().contains("approved"), "{}", refused.text());
 
-    let body = serde_json::json!({ "to": "+37120000001", "from": "much too long a name", "message": "x" });
+    let body =
+        serde_json::json!({ "to": "+37120000001", "from": "much too long a name", "message": "x" });
     assert_eq!(service.send(&body).status, 400);
     let mut admin = joined(
         &service,
