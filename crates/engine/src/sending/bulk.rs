@@ -261,17 +261,22 @@ mod tests {
 
     #[test]
     fn rows_wait_for_the_window_of_their_country() {
-        let file = "to\n+37126000001\n+12125550123\n+999\n";
+        let file = "to\n+37126000001\n+447700900000\nnobody\n";
         let mut rows = read("x", file).expect("a valid file");
         let window = SendWindow::parse("09:00", "20:00").expect("a window");
         let window = window.expect("two times");
-        let now = "2026-01-15T10:00:00Z".parse().expect("a time");
-        schedule(&mut rows, window, &Reference::embedded(), now);
-        let times: Vec<_> = rows
-            .iter()
-            .map(|row| row.send_at.map(|at| at.to_string()))
-            .collect();
-        assert_eq!(times, [None, Some("2026-01-15T14:00:00Z".to_owned()), None]);
+        for (now, expected) in [
+            ("06:30", [Some("07:00"), Some("09:00"), Some("09:00")]),
+            ("08:30", [None, Some("09:00"), Some("09:00")]),
+            ("12:00", [None, None, None]),
+        ] {
+            let now = format!("2026-01-15T{now}:00Z").parse().expect("a time");
+            schedule(&mut rows, window, &Reference::embedded(), now);
+            let times = rows.iter().map(|row| row.send_at);
+            let times = times.map(|at| at.map(|at| at.strftime("%H:%M").to_string()));
+            let expected = expected.map(|time| time.map(str::to_owned));
+            assert_eq!(times.collect::<Vec<_>>(), expected, "{now}");
+        }
     }
 
     #[test]
