@@ -20,7 +20,7 @@ use crate::kit::browser::random_key;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::form_input::sentence;
-use crate::kit::format::{count, money, shorten};
+use crate::kit::format::{Amount, count, shorten};
 use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, notice_with, show as show_page};
 use crate::kit::query::Query;
@@ -63,9 +63,9 @@ struct CheckPage {
     /// How many of them wait for the send window.
     later: String,
     parts: String,
-    total: String,
+    total: Amount,
     /// `None` if the balance is too low.
-    left: Option<String>,
+    left: Option<Amount>,
     examples: Vec<(String, String)>,
 }
 
@@ -179,8 +179,8 @@ async fn check(
         messages: count(rows.len() as u64),
         later: count(later as u64),
         parts: count(cost.parts),
-        total: money(cost.total, currency),
-        left: can_pay.then(|| money(left, currency)),
+        total: Amount::new(cost.total, currency),
+        left: can_pay.then(|| Amount::new(left, currency)),
         examples: rows.iter().take(MAX_EXAMPLES).map(example).collect(),
         form,
     };

@@ -12,7 +12,7 @@ use super::found;
 use crate::Dashboard;
 use crate::kit::downloads::Holder;
 use crate::kit::failure::Failure;
-use crate::kit::format::{HIDDEN, Moment, StateLabel, count, money, number, shorten};
+use crate::kit::format::{Amount, HIDDEN, Moment, StateLabel, count, money, number, shorten};
 use crate::kit::location::Locations;
 use crate::kit::query::Query;
 use crate::kit::session::Member;
@@ -59,11 +59,10 @@ pub(super) struct MessageRow {
 }
 
 /// The sums of the rows of a page.
-#[derive(Default)]
 pub(super) struct Sums {
     pub(super) messages: String,
     pub(super) parts: String,
-    pub(super) price: String,
+    pub(super) price: Amount,
 }
 
 /// Who reads the list.
@@ -243,7 +242,7 @@ impl Dashboard {
                     many => format!("{} messages on this page", count(many as u64)),
                 },
                 parts: count(parts),
-                price: money(price, &self.settings.currency),
+                price: Amount::new(price, &self.settings.currency),
             },
             file: {
                 let path = match reader {
