@@ -69,7 +69,11 @@ mod tests {
             ("09:00", "09:00", Err(BadWindow::Order)),
         ] {
             let read = SendWindow::parse(from, until);
-            assert_eq!(read.map(|window| window.is_some()), expected, "{from} {until}");
+            assert_eq!(
+                read.map(|window| window.is_some()),
+                expected,
+                "{from} {until}"
+            );
         }
     }
 

@@ -11,10 +11,16 @@ const ZONES: &[(&str, &str)] = &[
         "CET-1CEST,M3.5.0,M10.5.0/3",
         "AD AL AT BA BE CH CZ DE DK ES FR GI HR HU IT LI LU MC ME MK MT NL NO PL RS SE SI SJ SK SM VA XK",
     ),
-    ("AST4", "AG AI AW BB BL BQ CW DM DO GD GP KN LC MF MQ MS PR SX TT VC VG VI"),
+    (
+        "AST4",
+        "AG AI AW BB BL BQ CW DM DO GD GP KN LC MF MQ MS PR SX TT VC VG VI",
+    ),
     ("GMT0", "BF CI GH GM GN GW IS LR ML MR SH SL SN ST TG"),
     ("WAT-1", "AO BJ CD CF CG CM GA GQ NE NG TD"),
-    ("EET-2EEST,M3.5.0/3,M10.5.0/4", "AX BG CY EE FI GR LT LV RO UA"),
+    (
+        "EET-2EEST,M3.5.0/3,M10.5.0/4",
+        "AX BG CY EE FI GR LT LV RO UA",
+    ),
     ("<+03>-3", "BH BY IQ JO KW QA SA SY TR YE"),
     ("CAT-2", "BI BW MW MZ NA RW SD SS ZM ZW"),
     ("EAT-3", "DJ ER ET KE KM MG SO TZ UG YT"),
