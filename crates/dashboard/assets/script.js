@@ -87,6 +87,19 @@ function offerFiles(within) {
   }
 }
 
+/** Puts a chosen template into the text. */
+function offerTemplates(within) {
+  for (const select of within.querySelectorAll("select[data-fill]")) {
+    select.addEventListener("change", () => {
+      const text = select.selectedOptions[0]?.dataset.text;
+      const field = document.getElementById(select.dataset.fill);
+      if (text === undefined || !field) return;
+      field.value = text;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+  }
+}
+
 /** Hides what only those without a script need. */
 function hideSpare(within) {
   for (const element of within.querySelectorAll("[data-check]")) element.hidden = true;
@@ -97,6 +110,7 @@ function enliven(within) {
   nameCells(within);
   offerCopies(within);
   offerFiles(within);
+  offerTemplates(within);
   hideSpare(within);
 }
 
@@ -211,7 +225,19 @@ function offerShortcut(event) {
   field.focus();
 }
 
+/** Folds the groups of the menu as the reader left them. The group of this page stays open. */
+function rememberFolds() {
+  for (const group of document.querySelectorAll("details[data-fold]")) {
+    const key = `fold ${group.dataset.fold}`;
+    const left = localStorage.getItem(key);
+    if (left !== null && !group.querySelector("[aria-current]")) group.open = left === "open";
+    // At the click, the group is as it was before.
+    group.querySelector("summary").addEventListener("click", () => localStorage.setItem(key, group.open ? "folded" : "open"));
+  }
+}
+
 enliven(document);
+rememberFolds();
 offerLocalTimes(document);
 document.addEventListener("formdata", (event) => {
   for (const input of event.target.querySelectorAll("input[type=datetime-local]")) {

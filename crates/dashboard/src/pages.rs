@@ -28,6 +28,7 @@ mod send;
 mod senders;
 mod sign_in;
 mod statement;
+mod templates;
 mod tokens;
 
 use std::sync::Arc;
@@ -80,6 +81,7 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(overview::routes())
         .merge(send::routes())
         .merge(bulk::routes())
+        .merge(templates::routes())
         .merge(security::routes())
         .merge(people::routes())
         .merge(accounts::routes())

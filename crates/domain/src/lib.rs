@@ -30,6 +30,7 @@ pub mod quoted;
 pub mod role;
 pub mod sender;
 mod sha256;
+pub mod template;
 pub mod trace;
 pub mod verify;
 

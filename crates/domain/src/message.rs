@@ -7,6 +7,7 @@ pub mod interactive;
 pub mod lookup;
 pub mod outcome;
 pub mod schedule;
+pub mod send_window;
 pub mod text;
 
 use std::str::FromStr;

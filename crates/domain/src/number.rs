@@ -4,3 +4,4 @@ pub mod country;
 pub mod msisdn;
 pub mod network;
 pub mod ported;
+pub mod time_zone;

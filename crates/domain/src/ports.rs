@@ -29,9 +29,11 @@ mod people;
 mod ported;
 mod privacy;
 mod replies;
+mod request_log;
 mod second_factor;
 mod senders;
 mod sessions;
+mod templates;
 mod traffic;
 mod verify;
 
@@ -93,11 +95,13 @@ pub use people::{
 pub use ported::{PortedChange, PortedStore, PortedVersions};
 pub use privacy::{InboundDetail, PrivacyStore, SubjectMessage, SubjectPage};
 pub use replies::{DueReply, NewReply, ReplyStore};
+pub use request_log::{RefusedRequest, RequestLogStore};
 pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
 pub use senders::{
     Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
 };
 pub use sessions::{NewSession, SessionStore};
+pub use templates::TemplateStore;
 pub use traffic::{Span, TrafficCount, TrafficStore};
 pub use verify::{NewVerification, Started, VerifyStore};
 
@@ -186,6 +190,8 @@ pub trait Store:
     + AlertStore
     + OptOutStore
     + PortedStore
+    + TemplateStore
+    + RequestLogStore
 {
 }
 
@@ -211,5 +217,7 @@ impl<T> Store for T where
         + AlertStore
         + OptOutStore
         + PortedStore
+        + TemplateStore
+        + RequestLogStore
 {
 }

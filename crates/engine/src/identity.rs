@@ -7,5 +7,6 @@ pub mod grants;
 pub mod hasher;
 pub mod people;
 pub mod rate;
+pub mod request_log;
 pub mod sign_in;
 pub mod throttle;

@@ -83,6 +83,7 @@ pub use identity::accounts::Accounts;
 pub use identity::gate::Gate;
 pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
+pub use identity::request_log::RequestLog;
 pub use identity::sign_in::SignIn;
 pub use inbound::{Numbers, SimulatedHandset};
 pub use invalid::{Field, Invalid};
@@ -99,6 +100,7 @@ pub use sending::dispatch::{CarrierHandle, Dispatch};
 pub use sending::receipts::Receipts;
 pub use sending::routing::{Plan, Routing};
 pub use sending::submit::Submit;
+pub use sending::templates::Templates;
 pub use subject::Subjects;
 pub use verify::{Conversions, Verify};
 
@@ -215,6 +217,10 @@ pub struct Engine {
     pub opt_outs: Arc<OptOuts>,
     /// The operators' block list.
     pub blocks: Blocks,
+    /// Refused requests of programs.
+    pub request_log: Arc<RequestLog>,
+    /// Saved texts of accounts.
+    pub templates: Templates,
     /// Carriers and routing rules in force.
     pub routing: Arc<Routing>,
     follower: Arc<ListFollower>,
@@ -307,6 +313,8 @@ impl Engine {
             mailer,
             audit: Audit::new(store.clone(), clock.clone()),
             opt_outs,
+            request_log: RequestLog::start(store.clone(), clock.clone()),
+            templates: Templates::new(store.clone(), store.clone(), clock.clone()),
             simulated_handset: SimulatedHandset::new(store.clone(), clock.clone(), composer),
             blocks: Blocks::new(
                 store.clone(),
@@ -407,6 +415,7 @@ impl Engine {
         self.follower.stop();
         self.ported.stop();
         self.gate.stop().await;
+        self.request_log.stop().await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading back: messages, their history, traffic figures and the state of the service.
 
 pub mod export;
+pub mod found;
 pub mod history;
 pub mod margin;
 pub mod messages;

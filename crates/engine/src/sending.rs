@@ -7,3 +7,4 @@ pub mod published_rules;
 pub mod receipts;
 pub mod routing;
 pub mod submit;
+pub mod templates;

@@ -22,6 +22,10 @@ pub const REQUIRED_PERMISSION: HeaderName = HeaderName::from_static("x-required-
 /// The service error code of a refused request, if the catalogue has one.
 pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
 
+/// The message of an error, in the extensions of its answer.
+#[derive(Debug, Clone)]
+pub(crate) struct ProblemMessage(pub(crate) String);
+
 /// An error as the caller sees it: `{"message": "…"}` with a status of the contract.
 #[derive(Debug)]
 pub struct Problem {
@@ -130,6 +134,8 @@ impl IntoResponse for Problem {
         if let Some(code) = self.code {
             headers.insert(ERROR_CODE, code.number().into());
         }
+        let message = ProblemMessage(self.message);
+        response.extensions_mut().insert(message);
         response
     }
 }

@@ -120,6 +120,8 @@ migrations! {
     37 "0037_ported_numbers" Compatible,
     38 "0038_grant_caps" Compatible,
     39 "0039_country" Compatible,
+    40 "0040_templates" Compatible,
+    41 "0041_request_log" Compatible,
 }
 
 /// The migrations that a program knows.

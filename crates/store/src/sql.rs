@@ -46,9 +46,11 @@ pub(crate) mod people;
 pub(crate) mod ported;
 pub(crate) mod replay;
 pub(crate) mod replies;
+pub(crate) mod request_log;
 pub(crate) mod second_factor;
 pub(crate) mod senders;
 pub(crate) mod sessions;
+pub(crate) mod templates;
 pub(crate) mod verify;
 
 /// One statement for both databases.

@@ -3,6 +3,8 @@
 //! Readable without colour: delivered is solid, failed is hatched, expired is dotted; each bar has a title with its
 //! numbers, and each chart has a table.
 
+mod rates;
+
 use domain::Money;
 use engine::reading::traffic::Totals;
 

@@ -76,10 +76,10 @@ pub(crate) fn stream(
 pub(crate) fn stream_text(
     name: &str,
     content_type: &'static str,
-    first: &'static str,
+    first: impl Into<Bytes>,
     chunks: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static,
 ) -> Response {
-    let first = futures_util::stream::iter([Ok(Bytes::from_static(first.as_bytes()))]);
+    let first = futures_util::stream::iter([Ok(first.into())]);
     (
         headers(name, content_type),
         Body::from_stream(first.chain(chunks)),

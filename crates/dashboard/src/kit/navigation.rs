@@ -1,23 +1,31 @@
 //! The navigation menu of each role.
 
+mod icons;
+
 use domain::person::{Role, SignedIn};
 
 pub(crate) struct NavLink {
     pub(crate) label: &'static str,
     pub(crate) path: &'static str,
+    /// The path of an SVG.
+    pub(crate) icon: &'static str,
     pub(crate) is_here: bool,
 }
 
 pub(crate) struct Section {
     pub(crate) title: &'static str,
     pub(crate) links: Vec<NavLink>,
+    /// Whether it is unfolded when the page opens.
+    pub(crate) is_open: bool,
 }
 
 pub(crate) const OPERATOR_TITLE: &str = "Operator";
-const ACCOUNT: [(&str, &str); 14] = [
+const SETTINGS_TITLE: &str = "Settings";
+const ACCOUNT: [(&str, &str); 15] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
     ("Send to many", "/dashboard/bulk"),
+    ("Templates", "/dashboard/templates"),
     ("Messages", "/dashboard/messages"),
     ("Inbox", "/dashboard/inbox"),
     ("Scheduled", "/dashboard/scheduled"),
@@ -75,7 +83,7 @@ pub(crate) fn sections(signed_in: &SignedIn, here: &str) -> Vec<Section> {
         })
         .collect();
     if !settings.is_empty() {
-        sections.push(section("Settings", &settings, here));
+        sections.push(section(SETTINGS_TITLE, &settings, here));
     }
     if role == Role::Operator {
         sections.push(section(OPERATOR_TITLE, &OPERATOR, here));
@@ -87,11 +95,15 @@ fn section(title: &'static str, pages: &[(&'static str, &'static str)], here: &s
     let link = |&(label, path): &(&'static str, &'static str)| NavLink {
         label,
         path,
+        icon: icons::icon(path),
         is_here: is_within(here, path),
     };
+    let links: Vec<NavLink> = pages.iter().map(link).collect();
     Section {
         title,
-        links: pages.iter().map(link).collect(),
+        // Settings are rarely needed.
+        is_open: title != SETTINGS_TITLE || links.iter().any(|link| link.is_here),
+        links,
     }
 }
 
@@ -130,15 +142,15 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 14), ("Settings", 2)],
+                vec![("Account", 15), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 14), ("Settings", 6)],
+                vec![("Account", 15), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 14), ("Settings", 6), ("Operator", 16)],
+                vec![("Account", 15), ("Settings", 6), ("Operator", 16)],
             ),
             (
                 person(Role::Operator, None),
@@ -146,10 +158,23 @@ mod tests {
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 14), ("Settings", 4), ("Operator", 16)],
+                vec![("Account", 15), ("Settings", 4), ("Operator", 16)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");
+        }
+    }
+
+    #[test]
+    fn settings_unfold_on_their_own_pages() {
+        let admin = person(Role::Admin, Some(1));
+        for (here, expected) in [
+            ("/dashboard", [true, false]),
+            ("/dashboard/settings/api/new", [true, true]),
+        ] {
+            let sections = sections(&admin, here);
+            let open: Vec<bool> = sections.iter().map(|section| section.is_open).collect();
+            assert_eq!(open, expected, "{here}");
         }
     }
 

@@ -10,6 +10,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use domain::Money;
+use domain::message::send_window::SendWindow;
 use engine::refusals::csv::LineProblem;
 use engine::sending::bulk::{self, BulkCost, BulkRow, BulkSettings, MAX_ROWS};
 use http::StatusCode;
@@ -18,11 +19,14 @@ use crate::Dashboard;
 use crate::kit::browser::random_key;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
-use crate::kit::format::{count, money, shorten};
+use crate::kit::form_input::sentence;
+use crate::kit::format::{Amount, count, shorten};
 use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, notice_with, show as show_page};
+use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
 use crate::pages::send::SUSPENDED;
+use crate::pages::templates::TemplateChoice;
 use job::{Job, Order};
 
 const HERE: &str = "/dashboard/bulk";
@@ -47,6 +51,7 @@ struct FormPage {
     senders: Vec<String>,
     problems: Vec<LineProblem>,
     max_rows: String,
+    choice: TemplateChoice,
 }
 
 #[derive(Template)]
@@ -55,10 +60,12 @@ struct CheckPage {
     frame: Frame,
     form: BulkForm,
     messages: String,
+    /// How many of them wait for the send window.
+    later: String,
     parts: String,
-    total: String,
+    total: Amount,
     /// `None` if the balance is too low.
-    left: Option<String>,
+    left: Option<Amount>,
     examples: Vec<(String, String)>,
 }
 
@@ -93,6 +100,9 @@ struct BulkForm {
     text: String,
     csv: String,
     test_mode: String,
+    /// The send window; both empty for none.
+    window_from: String,
+    window_until: String,
     /// Idempotency key of the page, so that a page that is sent twice sends its messages once.
     once: String,
 }
@@ -105,6 +115,8 @@ impl BulkForm {
             text: form.take("message").replace("\r\n", "\n"),
             csv: form.take("csv"),
             test_mode: form.take("testMode"),
+            window_from: form.take("windowFrom").trim().to_owned(),
+            window_until: form.take("windowUntil").trim().to_owned(),
             once: form.take("once"),
         }
     }
@@ -117,13 +129,22 @@ impl BulkForm {
     }
 }
 
-async fn ask(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Result<Response, Failure> {
+async fn ask(
+    State(dashboard): State<Arc<Dashboard>>,
+    member: Member,
+    query: Query,
+) -> Result<Response, Failure> {
     let senders = dashboard.approved_senders(&member).await?;
+    let choice = dashboard
+        .template_choice(&member, HERE, Some(&query))
+        .await?;
     let form = BulkForm {
         from: senders.first().cloned().unwrap_or_default(),
-        text: String::new(),
+        text: choice.text().unwrap_or_default().to_owned(),
         csv: String::new(),
         test_mode: String::new(),
+        window_from: String::new(),
+        window_until: String::new(),
         once: random_key(),
     };
     let page = FormPage {
@@ -132,6 +153,7 @@ async fn ask(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Result<
         senders,
         problems: Vec::new(),
         max_rows: count(MAX_ROWS as u64),
+        choice,
     };
     Ok(show_page(StatusCode::OK, &page))
 }
@@ -150,13 +172,15 @@ async fn check(
     let currency = &dashboard.settings.currency;
     let left = member.account.balance.minus(cost.total);
     let can_pay = left.plus(member.account.rules.credit_limit) >= Money::ZERO;
+    let later = rows.iter().filter(|row| row.send_at.is_some()).count();
     let example = |row: &BulkRow| (row.to.clone(), shorten(&row.text, EXAMPLE_CHARS));
     let page = CheckPage {
         frame: member.frame(),
         messages: count(rows.len() as u64),
+        later: count(later as u64),
         parts: count(cost.parts),
-        total: money(cost.total, currency),
-        left: can_pay.then(|| money(left, currency)),
+        total: Amount::new(cost.total, currency),
+        left: can_pay.then(|| Amount::new(left, currency)),
         examples: rows.iter().take(MAX_EXAMPLES).map(example).collect(),
         form,
     };
@@ -267,10 +291,18 @@ impl Dashboard {
         }
         let permit = self.downloads.permit(Some(member.account.id));
         let _permit = permit.map_err(Failure::Page)?;
-        let rows = match bulk::read(&form.text, &form.csv) {
+        let mut rows = match bulk::read(&form.text, &form.csv) {
             Ok(rows) => rows,
             Err(problems) => return Ok(Err(problems)),
         };
+        match SendWindow::parse(&form.window_from, &form.window_until) {
+            Ok(None) => {}
+            Ok(Some(window)) => {
+                let reference = self.engine.catalogues.live().reference.clone();
+                bulk::schedule(&mut rows, window, &reference, self.engine.now());
+            }
+            Err(problem) => return Ok(Err(general(&sentence(&problem.to_string())))),
+        }
         let (access, submit) = (member.access(), &self.engine.submit);
         let cost = submit.cost_bulk(&access, form.settings(), &rows).await;
         Ok(cost.map(|cost| (rows, cost)))
@@ -288,6 +320,7 @@ impl Dashboard {
             form,
             problems,
             max_rows: count(MAX_ROWS as u64),
+            choice: self.template_choice(member, HERE, None).await?,
         };
         Ok(show_page(StatusCode::UNPROCESSABLE_ENTITY, &page))
     }

@@ -4,6 +4,7 @@ mod all;
 pub(super) mod detail;
 mod download;
 mod filter;
+mod found;
 mod list;
 mod timeline;
 
@@ -28,6 +29,7 @@ use crate::kit::query::{Query, SAID};
 use crate::kit::session::Member;
 use download::Days;
 use filter::Filters;
+use found::Totals;
 use list::{MessageList, Reader};
 
 const HERE: &str = "/dashboard/messages";
@@ -39,6 +41,7 @@ struct MessagesPage {
     query: Query,
     filters: Filters,
     list: MessageList,
+    totals: Option<Totals>,
     /// `None` on the page of all accounts.
     download: Option<Days>,
     /// The address of live updates; only the first page of an account has them.
@@ -57,7 +60,9 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route(HERE, get(show))
         .route("/dashboard/messages/live", get(follow))
         .route("/dashboard/messages/download", get(download::download))
+        .route(found::FILE, get(found::download))
         .route(all::HERE, get(all::show))
+        .route(found::ALL_FILE, get(found::download_all))
         .merge(detail::routes())
 }
 
@@ -90,6 +95,9 @@ async fn show(
         live: is_first.then(|| query.clone().at("/dashboard/messages/live").address()),
         list: dashboard
             .list(Reader::member(&member), &filters, &query)
+            .await?,
+        totals: dashboard
+            .found_totals(Reader::member(&member), &filters, &query)
             .await?,
         download: Some(Days::of_month(dashboard.engine.now())),
         query,

@@ -9,7 +9,9 @@ use axum::response::Response;
 use axum::routing::get;
 use domain::ports::AccountRecord;
 use domain::{Code, Country, Money, Timestamp};
-use engine::reading::traffic::{self, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals};
+use engine::reading::traffic::{
+    self, FallingRate, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
+};
 use http::StatusCode;
 use jiff::SignedDuration;
 use jiff::civil::Date;
@@ -19,7 +21,7 @@ use crate::kit::chart::{Chart, Item, Tally};
 use crate::kit::failure::Failure;
 use crate::kit::format::{Amount, count};
 use crate::kit::live::{self, Fragment};
-use crate::kit::page::{Frame, show as show_page};
+use crate::kit::page::{AlertLine, Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 
@@ -88,6 +90,7 @@ struct Status {
     currency: String,
     figures: Vec<Figures>,
     charts: Vec<Chart>,
+    falling: Option<FallingRate>,
 }
 
 struct Figures {
@@ -96,6 +99,8 @@ struct Figures {
     delivered: String,
     failed: String,
     cost: Amount,
+    /// How the delivery rate differs from that of the days before.
+    change: Option<String>,
 }
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -126,6 +131,8 @@ async fn show(
         )),
         _ => member.frame(),
     };
+    let mut frame = frame;
+    frame.alerts.extend(status.falling.map(falling_line));
     let available = account.balance.plus(account.rules.credit_limit);
     let page = OverviewPage {
         frame,
@@ -185,6 +192,7 @@ impl Dashboard {
                 Figures::new("7 days", overview.last_7_days, currency),
             ],
             charts: charts(&overview),
+            falling: FallingRate::find(&overview.days),
         })
     }
 
@@ -202,12 +210,11 @@ impl Dashboard {
             1 => "The day before".to_owned(),
             days => format!("The {days} days before"),
         };
-        let mut charts = vec![Chart::columns(
-            "days",
-            "By day",
-            "Day",
-            columns(&period.days, "%b %-d", "%Y-%m-%d", DAY),
-        )];
+        let days = columns(&period.days, "%b %-d", "%Y-%m-%d", DAY);
+        let mut charts = vec![
+            Chart::columns("days", "By day", "Day", days.clone()),
+            Chart::rates("rates", "Delivery rate", "Day", days),
+        ];
         charts.extend(share_charts(
             &period.countries,
             &period.operators,
@@ -218,10 +225,14 @@ impl Dashboard {
             balance: Amount::new(account.balance, currency),
             currency: currency.clone(),
             figures: vec![
-                Figures::new(&format!("{first} to {last}"), period.totals, currency),
+                Figures {
+                    change: change(period.before, period.totals),
+                    ..Figures::new(&format!("{first} to {last}"), period.totals, currency)
+                },
                 Figures::new(&before, period.before, currency),
             ],
             charts,
+            falling: None,
         })
     }
 }
@@ -241,7 +252,38 @@ impl Figures {
             delivered: tally.share(),
             failed: count(tally.failed + tally.expired),
             cost: Amount::new(tally.cost, currency),
+            change: None,
         }
+    }
+}
+
+/// The change of the delivery rate, in percentage points.
+fn change(before: Totals, now: Totals) -> Option<String> {
+    let rate = |totals: Totals| {
+        let per_mille = u128::from(totals.delivered) * 1000;
+        let per_mille = per_mille.checked_div(u128::from(totals.sent))?;
+        i64::try_from(per_mille).ok()
+    };
+    let points = rate(now)? - rate(before)?;
+    let sign = match points.signum() {
+        1 => "+",
+        -1 => "\u{2212}",
+        _ => "\u{b1}",
+    };
+    let points = points.unsigned_abs();
+    Some(format!("{sign}{}.{} points", points / 10, points % 10))
+}
+
+/// The alert at the top of the overview.
+fn falling_line(falling: FallingRate) -> AlertLine {
+    let share = |totals: Totals| Tally::from(totals).share();
+    AlertLine {
+        text: format!(
+            "The delivery rate is falling: {} since yesterday, {} in the 7 days before",
+            share(falling.now),
+            share(falling.before)
+        ),
+        path: "/dashboard/messages?state=failed",
     }
 }
 
@@ -250,7 +292,8 @@ fn charts(overview: &traffic::Overview) -> Vec<Chart> {
     let days = columns(&overview.days, "%b %-d", "%Y-%m-%d", DAY);
     let mut charts = vec![
         Chart::columns("hours", "The last 48 hours", "Hour", hours),
-        Chart::columns("days", "The last 30 days", "Day", days),
+        Chart::columns("days", "The last 30 days", "Day", days.clone()),
+        Chart::rates("rates", "Delivery rate, the last 30 days", "Day", days),
     ];
     charts.extend(share_charts(
         &overview.countries,
@@ -366,6 +409,27 @@ mod tests {
             let form = PeriodForm::read(&Query::new("/dashboard", query));
             let got = (form.days.is_some(), form.problem.is_some());
             assert_eq!(got, (is_shown, is_refused), "{query}");
+        }
+    }
+
+    #[test]
+    fn the_change_of_the_delivery_rate_is_in_points() {
+        let totals = |sent, delivered| Totals {
+            sent,
+            delivered,
+            ..Totals::default()
+        };
+        for (before, now, expected) in [
+            (totals(100, 90), totals(200, 190), Some("+5.0 points")),
+            (
+                totals(1000, 905),
+                totals(1000, 880),
+                Some("\u{2212}2.5 points"),
+            ),
+            (totals(10, 9), totals(100, 90), Some("\u{b1}0.0 points")),
+            (totals(0, 0), totals(100, 90), None),
+        ] {
+            assert_eq!(change(before, now).as_deref(), expected, "{now:?}");
         }
     }
 

@@ -23,11 +23,13 @@ use crate::kit::form_input::sentence;
 use crate::kit::page::{Frame, show as show_page, with_retry_after};
 use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
+use crate::pages::templates::TemplateChoice;
 use draft::Draft;
 use measure::Measure;
 
 /// Enough for a text of 255 parts, escaped, to a thousand recipients.
 pub(super) const MAX_BYTES: usize = 512 * 1024;
+const HERE: &str = "/dashboard/send";
 const MAX_SENDERS: u32 = 500;
 const AGAIN_AFTER_S: u32 = 2;
 pub(super) const SUSPENDED: &str =
@@ -43,6 +45,7 @@ struct SendPage {
     lacks_sender: bool,
     problems: Vec<Refused>,
     measure: Measure,
+    choice: TemplateChoice,
 }
 
 /// The preview, which the script updates while a person types.
@@ -62,7 +65,7 @@ pub(super) struct Refused {
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
     Router::new()
-        .route("/dashboard/send", get(show).post(send))
+        .route(HERE, get(show).post(send))
         .route("/dashboard/send/measure", post(check))
 }
 
@@ -73,8 +76,17 @@ async fn show(
 ) -> Result<Response, Failure> {
     let senders = dashboard.approved_senders(&member).await?;
     let is_simulated = dashboard.engine.is_simulated();
-    let draft = Draft::begin(&query, senders.first(), is_simulated);
-    dashboard.send_page(&member, draft, Vec::new()).await
+    let mut draft = Draft::begin(&query, senders.first(), is_simulated);
+    let choice = dashboard
+        .template_choice(&member, HERE, Some(&query))
+        .await?;
+    if let Some(text) = choice.text() {
+        text.clone_into(&mut draft.message);
+    }
+    let no_problems = Vec::new();
+    dashboard
+        .send_page_with(&member, draft, no_problems, choice)
+        .await
 }
 
 /// Shows the preview: the whole page, or only the preview for the script.
@@ -215,6 +227,17 @@ impl Dashboard {
         draft: Draft,
         problems: Vec<Refused>,
     ) -> Result<Response, Failure> {
+        let choice = self.template_choice(member, HERE, None).await?;
+        self.send_page_with(member, draft, problems, choice).await
+    }
+
+    async fn send_page_with(
+        &self,
+        member: &Member,
+        draft: Draft,
+        problems: Vec<Refused>,
+        choice: TemplateChoice,
+    ) -> Result<Response, Failure> {
         let senders = self.approved_senders(member).await?;
         let measure = Measure::new(self, member, &draft).await;
         let mut status = StatusCode::OK;
@@ -236,6 +259,7 @@ impl Dashboard {
             is_simulated: self.engine.is_simulated(),
             problems,
             measure,
+            choice,
         };
         Ok(respond(status, &page))
     }

@@ -4,6 +4,7 @@
 
 mod clients;
 pub(super) mod create;
+mod refused;
 
 use std::sync::Arc;
 
@@ -51,6 +52,10 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route(
             "/dashboard/settings/api/tokens/{id}",
             get(ask_delete).post(delete),
+        )
+        .route(
+            "/dashboard/settings/api/tokens/{id}/requests",
+            get(refused::show),
         )
         .route(
             "/dashboard/settings/api/clients/{id}",

@@ -83,6 +83,10 @@ pub enum Action {
     BlockAdd,
     /// A rule was removed from the block list.
     BlockRemove,
+    /// A saved text was added or changed.
+    TemplateSet,
+    /// A saved text was removed.
+    TemplateRemove,
     /// A carrier in the database was added or changed.
     CarrierSet,
     /// A carrier was removed from the database.
@@ -108,7 +112,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 51] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -149,6 +153,8 @@ impl Action {
         Self::OptOutImport,
         Self::BlockAdd,
         Self::BlockRemove,
+        Self::TemplateSet,
+        Self::TemplateRemove,
         Self::CarrierSet,
         Self::CarrierRemove,
         Self::CarrierUndo,
@@ -203,6 +209,8 @@ impl Action {
             Self::OptOutImport => "opt_out.import",
             Self::BlockAdd => "block.add",
             Self::BlockRemove => "block.remove",
+            Self::TemplateSet => "template.set",
+            Self::TemplateRemove => "template.remove",
             Self::CarrierSet => "carrier.set",
             Self::CarrierRemove => "carrier.remove",
             Self::CarrierUndo => "carrier.undo",

@@ -192,6 +192,14 @@ impl Gate {
         }
     }
 
+    /// What a token allows, if it was used lately; whether it may be used now is not checked.
+    pub fn find_cached(&self, token: &str) -> Option<Arc<Access>> {
+        let hash = TokenHash::from_secret(token);
+        let cache = self.cache.read().expect("no holder panics");
+        let token = cache.tokens.get(&hash)?;
+        Some(token.access.clone())
+    }
+
     /// Counts a request against the account's rate limit; `None` if it has none.
     pub fn count(
         &self,

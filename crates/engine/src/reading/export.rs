@@ -7,7 +7,7 @@ use domain::message::MessageState;
 use domain::ports::{
     AccessStore, ExportFilter, ExportRange, ExportStore, ExportedMessage, StoreError,
 };
-use domain::{AccountId, Country, MessageId, Network, Outcome, Timestamp};
+use domain::{AccountId, Country, MessageId, Msisdn, Network, Outcome, Timestamp};
 use numbering::reference::Reference;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub const COLUMNS: [&str; 19] = [
     "error", "parts", "price", "cost", "currency", "carrier", "mcc", "mnc", "country",
 ];
 /// Times are in UTC, with milliseconds.
-const TIME: &str = "%Y-%m-%dT%H:%M:%S%.3fZ";
+pub(super) const TIME: &str = "%Y-%m-%dT%H:%M:%S%.3fZ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
@@ -214,18 +214,25 @@ impl MessageExport {
             json!(message.carrier),
             json!(network.map(|network| format!("{:03}", network.mcc()))),
             json!(network.map(Network::mnc)),
-            json!(country(message, reference).map(|country| country.as_str().to_owned())),
+            json!(
+                country(network, message.to.as_ref(), reference)
+                    .map(|country| country.as_str().to_owned())
+            ),
         ]
     }
 }
 
 /// The country of a message: that of its network, else that of its number.
-pub(super) fn country(message: &ExportedMessage, reference: &Reference) -> Option<Country> {
-    let network = message.network.and_then(|network| {
+pub(super) fn country(
+    network: Option<Network>,
+    to: Option<&Msisdn>,
+    reference: &Reference,
+) -> Option<Country> {
+    let country = network.and_then(|network| {
         let entry = reference.find_network(network).next();
         entry.and_then(|entry| entry.country)
     });
-    network.or_else(|| reference.locate(message.to.as_ref()?).country)
+    country.or_else(|| reference.locate(to?).country)
 }
 
 fn push_csv(text: &mut String, row: &[Value]) {

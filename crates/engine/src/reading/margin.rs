@@ -71,7 +71,7 @@ impl MarginReport {
                 }
                 let key = MarginKey {
                     carrier: message.carrier.clone(),
-                    country: country(message, &reference),
+                    country: country(message.network, message.to.as_ref(), &reference),
                     account: export.account_name(message.account),
                 };
                 let sums = MarginSums {

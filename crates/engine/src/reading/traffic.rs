@@ -61,6 +61,39 @@ pub struct Point {
     pub totals: Totals,
 }
 
+/// A delivery rate that fell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FallingRate {
+    /// Today and yesterday.
+    pub now: Totals,
+    /// The 7 days before.
+    pub before: Totals,
+}
+
+impl FallingRate {
+    /// With fewer messages, a rate says little.
+    const LEAST_MESSAGES: u64 = 50;
+    /// In percentage points.
+    const LEAST_FALL: u64 = 10;
+    const RECENT_DAYS: usize = 2;
+    const DAYS_BEFORE: usize = 7;
+
+    /// Whether the rate of the last days is clearly lower than before. `days` is a daily series.
+    pub fn find(days: &[Point]) -> Option<Self> {
+        let (earlier, _) = days.split_at(days.len().saturating_sub(Self::RECENT_DAYS));
+        let (now, before) = (
+            sum(days, Self::RECENT_DAYS),
+            sum(earlier, Self::DAYS_BEFORE),
+        );
+        let rate = |totals: Totals| {
+            let is_enough = totals.sent >= Self::LEAST_MESSAGES;
+            is_enough.then(|| totals.delivered * 100 / totals.sent)
+        };
+        let has_fallen = rate(now)? + Self::LEAST_FALL <= rate(before)?;
+        has_fallen.then_some(Self { now, before })
+    }
+}
+
 /// The totals of one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share<T> {

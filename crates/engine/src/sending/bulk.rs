@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use domain::{Access, Money};
+use domain::message::send_window::SendWindow;
+use domain::number::time_zone::main_time_zone;
+use domain::{Access, Money, Msisdn, Timestamp};
+use jiff::tz::TimeZone;
+use numbering::reference::Reference;
 
 use super::submit::{SmsInput, Submit, SubmitError, To};
 use crate::refusals::csv::LineProblem;
@@ -23,6 +27,8 @@ pub struct BulkRow {
     pub line: u64,
     pub to: String,
     pub text: String,
+    /// When it is sent; `None` for now.
+    pub send_at: Option<Timestamp>,
 }
 
 /// What all messages have in common.
@@ -41,7 +47,9 @@ impl BulkRow {
             message: Cow::Borrowed(&self.text),
             dlr_url: None,
             priority: Some(Cow::Borrowed("low")),
-            scheduled: None,
+            scheduled: self
+                .send_at
+                .map(|at| Cow::Owned(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
             udh: None,
             coding: None,
             test_mode: settings.test_mode.map(Cow::Borrowed),
@@ -111,6 +119,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<BulkRow>, Vec<LineProblem>> {
             line,
             to: cell(number).to_owned(),
             text: merged.collect(),
+            send_at: None,
         });
         if rows.len() > MAX_ROWS || problems.len() >= MAX_PROBLEMS {
             break;
@@ -130,6 +139,17 @@ pub fn read(text: &str, file: &str) -> Result<Vec<BulkRow>, Vec<LineProblem>> {
         Ok(rows)
     } else {
         Err(problems)
+    }
+}
+
+/// Schedules the rows whose recipients are outside the window, by the main time zone of their country; UTC if the country
+/// is unknown.
+pub fn schedule(rows: &mut [BulkRow], window: SendWindow, reference: &Reference, now: Timestamp) {
+    for row in rows {
+        let country = Msisdn::parse(&row.to).ok();
+        let country = country.and_then(|to| reference.locate(&to).country);
+        let zone = country.and_then(main_time_zone).unwrap_or(TimeZone::UTC);
+        row.send_at = window.next_start(now, &zone);
     }
 }
 
@@ -237,6 +257,26 @@ mod tests {
             (4, "+3712".to_owned(), "Hi Bob:  {x}".to_owned()),
         ];
         assert_eq!(texts("Hi {name}: {CODE} {{x}}", file), Ok(expected.into()));
+    }
+
+    #[test]
+    fn rows_wait_for_the_window_of_their_country() {
+        let file = "to\n+37126000001\n+447700900000\nnobody\n";
+        let mut rows = read("x", file).expect("a valid file");
+        let window = SendWindow::parse("09:00", "20:00").expect("a window");
+        let window = window.expect("two times");
+        for (now, expected) in [
+            ("06:30", [Some("07:00"), Some("09:00"), Some("09:00")]),
+            ("08:30", [None, Some("09:00"), Some("09:00")]),
+            ("12:00", [None, None, None]),
+        ] {
+            let now = format!("2026-01-15T{now}:00Z").parse().expect("a time");
+            schedule(&mut rows, window, &Reference::embedded(), now);
+            let times = rows.iter().map(|row| row.send_at);
+            let times = times.map(|at| at.map(|at| at.strftime("%H:%M").to_string()));
+            let expected = expected.map(|time| time.map(str::to_owned));
+            assert_eq!(times.collect::<Vec<_>>(), expected, "{now}");
+        }
     }
 
     #[test]

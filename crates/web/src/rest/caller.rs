@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use domain::{Access, Permission};
 use engine::identity::rate::Requester;
 use http::request::Parts;
-use requests::{Problem, client_address, rate_limit};
+use requests::{KnownCaller, Problem, client_address, rate_limit};
 
 use super::Rest;
 
@@ -60,13 +60,19 @@ impl<N: Need> FromRequestParts<Arc<Rest>> for Caller<N> {
             None
         };
         let token = header.or(query.as_deref());
-        let access = rest
-            .engine
-            .gate
-            .admit(token, address, N::PERMISSIONS)
-            .await?;
+        let (gate, log) = (&rest.engine.gate, &rest.engine.request_log);
+        let access = match gate.admit(token, address, N::PERMISSIONS).await {
+            Ok(access) => access,
+            Err(refusal) => {
+                if let Some(access) = token.and_then(|token| gate.find_cached(token)) {
+                    KnownCaller::fill(&parts.extensions, log, &access);
+                }
+                return Err(refusal.into());
+            }
+        };
+        KnownCaller::fill(&parts.extensions, log, &access);
         rate_limit::count(
-            &rest.engine.gate,
+            gate,
             &parts.extensions,
             access.account,
             Requester::Programs,

@@ -14,7 +14,7 @@ use http::{HeaderName, HeaderValue, Request, Uri};
 use hyper::body::Incoming;
 use metrics::{Counter, Histogram};
 use requests::rate_limit::RateLimitStatus;
-use requests::{Peer, Problem};
+use requests::{KnownCaller, Peer, Problem};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
@@ -85,10 +85,13 @@ impl Handler {
         request.extensions_mut().insert(Peer(peer));
         let rate = RateLimitStatus::default();
         request.extensions_mut().insert(rate.clone());
+        let caller = KnownCaller::default();
+        request.extensions_mut().insert(caller.clone());
         let is_https = self.transport.is_https(peer, request.headers());
         let method = request.method().clone();
         let (request, unread) = track(request);
         let mut response = self.route(request).await;
+        caller.log(&method, &response);
         let headers = response.headers_mut();
         headers.reserve(ADDED_HEADERS);
         headers.entry(CACHE_CONTROL).or_insert(NO_CACHE);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
+use domain::AccountId;
 use engine::identity::accounts::AccountError;
 
 use super::filter::Filters;
@@ -21,18 +22,7 @@ pub(super) async fn show(
     operator: Operator,
     query: Query,
 ) -> Result<Response, Failure> {
-    let mut filters = Filters::read(&query);
-    let account = match query.get("account") {
-        None => None,
-        Some(name) => match dashboard.engine.accounts.get(name).await {
-            Ok(account) => Some(account.id),
-            Err(AccountError::Store(error)) => return Err(error.into()),
-            Err(_) => {
-                filters.refuse("account", "There is no account with this name.".to_owned());
-                None
-            }
-        },
-    };
+    let (mut filters, account) = dashboard.read_filters(&query).await?;
     if let Some(id) = filters.id {
         let history = &dashboard.engine.history;
         if history.find_message_detail(account, id).await?.is_some() {
@@ -46,9 +36,33 @@ pub(super) async fn show(
         list: dashboard
             .list(Reader::Operator(account), &filters, &query)
             .await?,
+        totals: dashboard
+            .found_totals(Reader::Operator(account), &filters, &query)
+            .await?,
         download: None,
         query,
         filters,
     };
     Ok(respond(&page))
+}
+
+impl Dashboard {
+    /// The filters of a search, and the account that it is limited to.
+    pub(super) async fn read_filters(
+        &self,
+        query: &Query,
+    ) -> Result<(Filters, Option<AccountId>), Failure> {
+        let mut filters = Filters::read(query);
+        let Some(name) = query.get("account") else {
+            return Ok((filters, None));
+        };
+        match self.engine.accounts.get(name).await {
+            Ok(account) => Ok((filters, Some(account.id))),
+            Err(AccountError::Store(error)) => Err(error.into()),
+            Err(_) => {
+                filters.refuse("account", "There is no account with this name.".to_owned());
+                Ok((filters, None))
+            }
+        }
+    }
 }

@@ -5,11 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use domain::message::MessageState;
 use domain::ports::{Cursor, MessageSummary, Page};
 use domain::{AccountId, Channel, MessageId, Money, Role};
+use engine::reading::found::paid;
 
 use super::filter::Filters;
+use super::found;
 use crate::Dashboard;
+use crate::kit::downloads::Holder;
 use crate::kit::failure::Failure;
-use crate::kit::format::{HIDDEN, Moment, StateLabel, count, money, number, shorten};
+use crate::kit::format::{Amount, HIDDEN, Moment, StateLabel, count, money, number, shorten};
 use crate::kit::location::Locations;
 use crate::kit::query::Query;
 use crate::kit::session::Member;
@@ -29,6 +32,10 @@ pub(super) struct MessageList {
     /// The oldest message that was searched, if the search stopped before the page was full.
     pub(super) looked_to: Option<String>,
     pub(super) sums: Sums,
+    /// The file with all messages that the search finds.
+    pub(super) file: String,
+    /// The address of this page with the totals of all messages that the search finds.
+    pub(super) totals: String,
     query: Query,
 }
 
@@ -52,11 +59,10 @@ pub(super) struct MessageRow {
 }
 
 /// The sums of the rows of a page.
-#[derive(Default)]
 pub(super) struct Sums {
     pub(super) messages: String,
     pub(super) parts: String,
-    pub(super) price: String,
+    pub(super) price: Amount,
 }
 
 /// Who reads the list.
@@ -79,7 +85,15 @@ impl Reader {
         }
     }
 
-    fn account(self) -> Option<AccountId> {
+    /// Whose downloads these are.
+    pub(super) fn holder(self) -> Holder {
+        match self {
+            Self::Member { account, .. } => Some(account),
+            Self::Operator(_) => None,
+        }
+    }
+
+    pub(super) fn account(self) -> Option<AccountId> {
         match self {
             Self::Member { account, .. } => Some(account),
             Self::Operator(account) => account,
@@ -140,10 +154,6 @@ fn sort(messages: &mut [MessageSummary], order: Option<&str>) {
     if is_reversed {
         messages.reverse();
     }
-}
-
-fn paid(message: &MessageSummary) -> Money {
-    message.charged.unwrap_or(message.price)
 }
 
 fn error(state: MessageState) -> Option<String> {
@@ -232,7 +242,23 @@ impl Dashboard {
                     many => format!("{} messages on this page", count(many as u64)),
                 },
                 parts: count(parts),
-                price: money(price, &self.settings.currency),
+                price: Amount::new(price, &self.settings.currency),
+            },
+            file: {
+                let path = match reader {
+                    Reader::Operator(_) => found::ALL_FILE,
+                    Reader::Member { .. } => found::FILE,
+                };
+                let found = query.clone().at(path).without("before").without(SORT);
+                found.without(found::TOTALS).address()
+            },
+            totals: {
+                let here = match reader {
+                    Reader::Operator(_) => super::all::HERE,
+                    Reader::Member { .. } => super::HERE,
+                };
+                let found = query.clone().at(here).without("before");
+                found.address_with(found::TOTALS, Some("1"))
             },
             query: query.clone(),
             rows: rows

@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{count, money};
+use crate::kit::format::{Amount, count};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Operator;
@@ -41,9 +41,9 @@ struct MarginRow {
     account: String,
     messages: String,
     parts: String,
-    price: String,
-    cost: String,
-    margin: String,
+    price: Amount,
+    cost: Amount,
+    margin: Amount,
     without_cost: String,
 }
 
@@ -118,9 +118,9 @@ impl MarginRow {
             account: String::new(),
             messages: count(sums.messages),
             parts: count(sums.parts),
-            price: money(sums.price, currency),
-            cost: money(sums.cost, currency),
-            margin: money(sums.margin(), currency),
+            price: Amount::new(sums.price, currency),
+            cost: Amount::new(sums.cost, currency),
+            margin: Amount::new(sums.margin(), currency),
             without_cost: count(sums.without_cost),
         }
     }

@@ -166,3 +166,34 @@ fn a_period_is_compared_with_as_many_days_before_it() {
     assert_eq!(sent, [4, 0]);
     assert_eq!(period.errors, [], "only of the period itself");
 }
+
+#[test]
+fn a_clear_fall_of_the_delivery_rate_is_found() {
+    let absent = Outcome::Failed(Code::ABSENT);
+    let fall = |before: (u64, u64), now: (u64, u64)| {
+        let mut counts = Vec::new();
+        for (day, (delivered, failed)) in [(95, before), (100, now)] {
+            counts.push(count(
+                day * DAY_S,
+                None,
+                Some(Outcome::Delivered),
+                delivered,
+            ));
+            counts.push(count(day * DAY_S, None, Some(absent), failed));
+        }
+        FallingRate::find(&overview_on_day_100(&[], &counts).days)
+    };
+    for (before, now, is_falling) in [
+        ((95, 5), (80, 20), true),
+        ((95, 5), (90, 10), false),
+        ((80, 20), (95, 5), false),
+        ((95, 5), (0, 49), false),
+        ((40, 0), (0, 100), false),
+        ((0, 0), (0, 0), false),
+    ] {
+        let found = fall(before, now);
+        assert_eq!(found.is_some(), is_falling, "{before:?} {now:?}");
+    }
+    let found = fall((95, 5), (80, 20)).expect("it fell");
+    assert_eq!((found.now.sent, found.before.delivered), (100, 95));
+}

@@ -1,14 +1,15 @@
-//! Changes opt-out lists and the block list.
+//! Changes opt-out lists, the block list and saved texts.
 
 use std::sync::Arc;
 
 use domain::block::{BlockKind, BlockRule};
 use domain::opt_out::{OptOutKey, Via};
 use domain::ports::Store;
+use domain::template::TextTemplate;
 use domain::{AccountId, Msisdn};
 use engine::audit::Action;
 use engine::clock::SystemClock;
-use engine::{Actor, Blocks, OptOuts};
+use engine::{Actor, Blocks, OptOuts, Templates};
 
 /// The log must not have the whole number.
 const NUMBER: &str = "+37120000001";
@@ -22,7 +23,8 @@ pub(super) async fn perform(
 ) -> (String, bool) {
     let clock = Arc::new(SystemClock);
     let opt_outs = OptOuts::new(store.clone(), store.clone(), clock.clone(), None);
-    let blocks = Blocks::new(store.clone(), store.clone(), clock, None);
+    let blocks = Blocks::new(store.clone(), store.clone(), clock.clone(), None);
+    let templates = Templates::new(store.clone(), store.clone(), clock);
     let key = OptOutKey {
         recipient: Msisdn::parse(NUMBER).expect("a number"),
         sender: None,
@@ -55,6 +57,17 @@ pub(super) async fn perform(
             let removed = blocks.remove(by, &rule).await;
             assert!(removed.expect("the store answers"), "it was added before");
             false
+        }
+        Action::TemplateSet => {
+            let template = TextTemplate::new("Order", NUMBER).expect("a template");
+            let set = templates.set(by, account, &template).await;
+            set.expect("there are few");
+            true
+        }
+        Action::TemplateRemove => {
+            let removed = templates.remove(by, account, "Order").await;
+            assert!(removed.expect("the store answers"), "it was saved before");
+            true
         }
         other => panic!("{other:?} belongs elsewhere"),
     };

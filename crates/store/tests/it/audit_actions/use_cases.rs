@@ -321,7 +321,9 @@ impl UseCases {
             | Action::OptOutRemove
             | Action::OptOutImport
             | Action::BlockAdd
-            | Action::BlockRemove => {
+            | Action::BlockRemove
+            | Action::TemplateSet
+            | Action::TemplateRemove => {
                 let performed = lists::perform(&self.store, &actor, self.account, action).await;
                 self.secrets.push(performed.0);
                 return (ANN, performed.1);

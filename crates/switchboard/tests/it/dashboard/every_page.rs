@@ -38,6 +38,7 @@ const PAGES: &[(&str, Viewer, &str)] = &[
     ("overview-operator", Operator, "/dashboard"),
     ("send", Member, "/dashboard/send"),
     ("bulk", Member, "/dashboard/bulk"),
+    ("templates", Member, "/dashboard/templates?name=Order"),
     ("messages", Member, "/dashboard/messages"),
     ("message", Member, "/dashboard/messages/{message}"),
     ("message-failed", Member, "/dashboard/messages/{failed}"),
@@ -149,6 +150,11 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         "settings-api-delete",
         Operator,
         "/dashboard/settings/api/tokens/1",
+    ),
+    (
+        "settings-api-requests",
+        Operator,
+        "/dashboard/settings/api/tokens/1/requests",
     ),
     (
         "settings-api-rotate",

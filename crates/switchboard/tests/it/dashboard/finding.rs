@@ -56,6 +56,24 @@ fn messages_are_found_by_filters(backend: Backend) {
         let found: Vec<&String> = found.iter().collect();
         assert_eq!(found, expected, "{query}");
     }
+    let page = browser.get("/dashboard/messages?state=failed&totals=1");
+    let page = page.text();
+    for expected in [
+        "found.csv?state=failed\"",
+        "<td>All</td><td class=\"number\" data-label=\"Messages\">1</td>",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let file = browser.get("/dashboard/messages/found.csv?state=failed");
+    assert_eq!(file.status, 200, "{}", file.text());
+    let text = file.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "the header and one message: {text}");
+    let start = format!("{absent},main,sms,Beta,+447700900043,");
+    assert!(lines[1].starts_with(&start), "{text}");
+    assert!(lines[1].contains(",failed,2,43,1,"), "{text}");
+    let wrong = browser.get("/dashboard/messages/found.csv?state=lost");
+    assert_eq!(wrong.status, 400);
     for query in [
         "to=nobody",
         "id=1x",

@@ -14,6 +14,7 @@ mod first_start;
 mod inbox;
 mod live;
 mod operator_pages;
+mod pictures;
 mod reporting;
 mod sending;
 

@@ -92,6 +92,21 @@ fn a_file_of_ten_thousand_rows_is_priced_sent_and_followed() {
         "{refused}"
     );
 
+    let window = [
+        ("from", "Acme"),
+        ("message", "Hi {name}"),
+        ("csv", "to,name\n+37120000001,Ann\n"),
+        ("windowFrom", "20:00"),
+        ("windowUntil", "09:00"),
+        ("once", "1"),
+    ];
+    let refused = post(&mut ann, BULK, &window).text();
+    assert!(refused.contains("must end later on the day"), "{refused}");
+    let mut window = window;
+    (window[3].1, window[4].1) = ("00:00", "23:59");
+    let checked = post(&mut ann, BULK, &window).text();
+    assert!(checked.contains("00:00 and 23:59"), "{checked}");
+
     let rows = (0..ROWS).map(|row| format!("+37126{row:06},Ann {row}\n"));
     let csv: String = std::iter::once("to,name\n".to_owned())
         .chain(rows)
@@ -136,6 +151,42 @@ fn a_file_of_ten_thousand_rows_is_priced_sent_and_followed() {
     assert_eq!(service.stored(), ROWS as u64 + 2);
 }
 
+/// Saves, offers and removes a template.
+#[test]
+fn a_template_is_saved_chosen_and_removed() {
+    const HERE: &str = "/dashboard/templates";
+    const TEXT: &str = "Hello {name}, it is <ready>";
+    let service = Service::start(Backend::Sqlite);
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
+    for (name, text, status) in [
+        ("", TEXT, 422),
+        ("Order", " ", 422),
+        ("Order", "Hello", 303),
+        ("Order", TEXT, 303),
+    ] {
+        let saved = post(&mut ann, HERE, &[("name", name), ("text", text)]);
+        assert_eq!(saved.status, status, "{name}: {}", saved.text());
+    }
+    let shown = "Hello {name}, it is &#60;ready&#62;</textarea>";
+    for page in ["/dashboard/send", "/dashboard/bulk"] {
+        let offered = ann.get(page).text();
+        assert!(offered.contains("<option value=\"Order\""), "{offered}");
+        assert!(!offered.contains(shown), "{offered}");
+        let chosen = ann.get(&format!("{page}?template=Order")).text();
+        assert!(chosen.contains(shown), "{chosen}");
+    }
+    service.create_account("other");
+    let mut bob = joined(&service, "bob@example.com", &["--account", "other"]);
+    assert!(!bob.get("/dashboard/send").text().contains("Order"));
+    let remove = format!("{HERE}/remove");
+    let asked = post(&mut ann, &remove, &[("name", "Order")]);
+    assert!(asked.text().contains("Remove this template?"));
+    let sure = [("name", "Order"), ("sure", "yes")];
+    let removed = post(&mut ann, &remove, &sure);
+    assert_eq!(removed.status, 303, "{}", removed.text());
+    assert!(ann.get(HERE).text().contains("No templates yet"));
+}
+
 #[test]
 fn forms_say_all_that_is_wrong_at_once() {
     let service = Service::start(Backend::Sqlite);
@@ -160,6 +211,22 @@ fn forms_say_all_that_is_wrong_at_once() {
     let viber = [("channel", "viber"), ("from", "Acme"), ("message", "x")];
     let refused = post(&mut ann, "/dashboard/send", &viber);
     assert!(refused.text().contains("approved"), "{}", refused.text());
+
+    let body =
+        serde_json::json!({ "to": "+37120000001", "from": "much too long a name", "message": "x" });
+    assert_eq!(service.send(&body).status, 400);
+    let mut admin = joined(
+        &service,
+        "carl@example.com",
+        &["--role", "admin", "--account", "main"],
+    );
+    let page = wait_for("the request in the log", || {
+        let page = admin.get("/dashboard/settings/api/tokens/1/requests");
+        let page = page.text();
+        page.contains("POST /sms").then_some(page)
+    });
+    assert!(page.contains("400 Bad Request"), "{page}");
+    assert!(!page.contains("much too long"), "{page}");
 
     let mut operator = operator(&service);
     let account = [("name", ""), ("balance", "much")];

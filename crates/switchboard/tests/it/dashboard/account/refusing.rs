@@ -16,11 +16,13 @@ on_both_backends!(
 );
 
 /// The forms that change something or show a secret.
-const FORMS: [&str; 20] = [
+const FORMS: [&str; 22] = [
     "/dashboard/inbox/conversation",
     "/dashboard/opt-outs",
     "/dashboard/opt-outs/remove",
     "/dashboard/opt-outs/import",
+    "/dashboard/templates",
+    "/dashboard/templates/remove",
     "/dashboard/senders/name",
     "/dashboard/senders/number",
     "/dashboard/senders/1/confirm",
