@@ -1,7 +1,9 @@
 use http_body_util::BodyExt as _;
 use serde_json::json;
 
-use super::super::samples::{message, secrets, values, viber};
+use super::super::samples::{message, now, secrets, values, viber};
+use super::super::signature::{HmacEncoding, HmacHash};
+use super::super::values::Subject;
 use super::*;
 
 fn description() -> RequestDescription {
@@ -234,4 +236,113 @@ fn a_message_that_would_lose_something_is_not_carried() {
         assert_eq!(texts_only.can_carry(&queued), is_carried, "{name}");
         assert!(everything.can_carry(&queued), "{name}");
     }
+}
+
+fn hmac(signed: &str, header: &str, value: &str) -> SigningDescription {
+    SigningDescription {
+        key: "{{ secret.key }}".to_owned(),
+        hash: HmacHash::Sha256,
+        encoding: HmacEncoding::Hex,
+        signed: signed.to_owned(),
+        header: header.to_owned(),
+        value: value.to_owned(),
+    }
+}
+
+#[test]
+fn a_request_is_signed() {
+    let signed = "{{ method }}\n{{ path }}\n{{ timestamp }}\n{{ body }}";
+    let base64 = SigningDescription {
+        hash: HmacHash::Sha512,
+        encoding: HmacEncoding::Base64,
+        ..hmac("{{ body }}", "X-Signature", "{{ signature }}")
+    };
+    for (hmac, header, expected) in [
+        (
+            hmac(signed, "Authorization", "HMAC me:{{ signature }}"),
+            "authorization",
+            "HMAC me:a1d8faa9d4ae651ba68b232070d5843f6b3923a5789bedc9839982c4c877dd50",
+        ),
+        (
+            base64,
+            "x-signature",
+            "UiKa67pLW7xHZPrgzhyd4ZAr+CejUsAwF+grKRskhjQsaUf4xFt2v2lYxKO1nvr0A1bHzEgNkJWAZbPIYmVuyA==",
+        ),
+    ] {
+        let request = RequestDescription {
+            headers: vec![("X-Timestamp".to_owned(), "{{ timestamp }}".to_owned())],
+            query: vec![pair("a", json!(1))],
+            json: Some(json!({ "text": "{{ text }}" })),
+            hmac: Some(hmac),
+            ..description()
+        };
+        let request = build(&request, &message("Hi"));
+        assert_eq!(request.headers()["x-timestamp"], "1731672000");
+        assert_eq!(request.headers()[header], expected);
+        assert!(request.headers()[header].is_sensitive());
+    }
+}
+
+#[test]
+fn mistakes_in_the_signature_name_their_key() {
+    for (hmac, expected) in [
+        (
+            SigningDescription {
+                key: "{{ text }}".to_owned(),
+                ..hmac("{{ body }}", "X-Signature", "{{ signature }}")
+            },
+            "request.hmac.key: must be a secret",
+        ),
+        (
+            hmac("{{ text }}", "X-Signature", "{{ signature }}"),
+            "request.hmac.signed: '{{ text }}' is no variable here; there are method, path, body, timestamp",
+        ),
+        (
+            hmac("{{ body }}", "Host", "{{ signature }}"),
+            "request.hmac.header: cannot be set",
+        ),
+        (
+            hmac("{{ body }}", "X-Signature", "{{ body }}"),
+            "request.hmac.value: '{{ body }}' is no variable here; there are signature, timestamp",
+        ),
+    ] {
+        let request = RequestDescription {
+            hmac: Some(hmac),
+            ..description()
+        };
+        let error = parse(&request).expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_poll_names_the_message_as_the_provider_does() {
+    let request = RequestDescription {
+        method: "GET".to_owned(),
+        url: "https://provider.example/messages/{{ provider_id }}".to_owned(),
+        query: vec![
+            pair("ref", json!("{{ id }}")),
+            pair("key", json!("{{ secret.key }}")),
+        ],
+        ..RequestDescription::default()
+    };
+    let rules = RequestRules::parse_poll(&request, None, &secrets()).expect("a request");
+    assert!(rules.has_provider_id());
+    let values = Values {
+        subject: Subject::Poll {
+            id: domain::MessageId::new(7).expect("in range"),
+            provider_id: "a/1",
+        },
+        at: now(),
+    };
+    let built = rules.build(&values).expect("a request");
+    let expected = "https://provider.example/messages/a%2F1?ref=7&key=hunter2";
+    assert_eq!(built.uri(), expected);
+    let wrong = RequestDescription {
+        query: vec![pair("to", json!("{{ to }}"))],
+        ..request
+    };
+    let error = RequestRules::parse_poll(&wrong, None, &secrets()).expect_err("no such variable");
+    let expected = "poll.request.query.to: '{{ to }}' is no variable here; there are id, provider_id, timestamp";
+    assert!(error.to_string().starts_with(expected), "{error}");
 }

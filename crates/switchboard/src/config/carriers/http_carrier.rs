@@ -13,7 +13,7 @@ use outbound::HttpProxy;
 use outbound::dial::{TlsConfig, public_roots, public_roots_and};
 use outbound::http::{
     CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
-    ReportRules, RequestDescription, RequestRules, ResponseRules, RuleError, Secrets,
+    PollRules, ReportRules, RequestRules, ResponseRules, RuleError, Secrets,
     SignatureRules, Statuses, Template,
 };
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use url::Url;
 
 use super::super::secret::Secret;
 use super::http_tables::{
-    HttpInbound, HttpLookup, HttpReport, HttpRequest, HttpResponse, HttpSignature,
+    HttpInbound, HttpLookup, HttpPoll, HttpReport, HttpRequest, HttpResponse, HttpSignature,
 };
 use super::{check_rate, check_window};
 
@@ -29,6 +29,8 @@ use super::{check_rate, check_window};
 const MAX_UNKNOWN_TRIES: u32 = 100;
 /// The longest time to wait for an answer.
 const MAX_TIMEOUT_S: u64 = 300;
+const MIN_POLL_INTERVAL_S: u64 = 1;
+const MAX_POLL_INTERVAL_S: u64 = 3600;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +61,7 @@ pub(crate) struct HttpCarrier {
     report: Option<HttpReport>,
     inbound: Option<HttpInbound>,
     lookup: Option<HttpLookup>,
+    poll: Option<HttpPoll>,
     signature: Option<HttpSignature>,
 }
 
@@ -110,6 +113,7 @@ impl HttpCarrier {
             self.inbound_rules().map(drop).map_err(Into::into),
             self.lookup_rules().map(drop).map_err(Into::into),
             self.signature_rules(&secrets).map(drop),
+            self.poll_rules(&secrets).map(drop),
         ];
         let request = self.check_request(&secrets);
         let all = checks.into_iter().chain([request]);
@@ -189,9 +193,9 @@ impl HttpCarrier {
             return Ok(());
         }
         ensure!(
-            request.has_report_url(),
+            request.has_report_url() || self.poll.is_some(),
             "report is set, but no part of request has {{{{ report_url }}}}, so the provider does not know where to \
-             send reports"
+             send reports, and poll is not set"
         );
         Ok(())
     }
@@ -204,25 +208,34 @@ impl HttpCarrier {
     }
 
     fn request_rules(&self, secrets: &Secrets) -> Result<RequestRules, RuleError> {
-        let request = &self.request;
-        let pairs = |table: &BTreeMap<String, toml::Value>| {
-            let pair = |(name, value): (&String, &toml::Value)| (name.clone(), to_json(value));
-            table.iter().map(pair).collect::<Vec<_>>()
-        };
-        let basic = request.basic.as_ref();
-        let headers = request.headers.iter();
-        let description = RequestDescription {
-            method: request.method.clone(),
-            url: request.url.clone(),
-            headers: headers
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-            basic: basic.map(|basic| (basic.user.clone(), basic.password.clone())),
-            query: pairs(&request.query),
-            json: request.json.as_ref().map(to_json),
-            form: request.form.as_ref().map(pairs),
-        };
+        let description = self.request.description("POST");
         RequestRules::parse(&description, self.base_url.as_ref(), secrets)
+    }
+
+    fn poll_rules(&self, secrets: &Secrets) -> anyhow::Result<Option<PollRules>> {
+        let Some(poll) = &self.poll else {
+            return Ok(None);
+        };
+        ensure!(
+            (MIN_POLL_INTERVAL_S..=MAX_POLL_INTERVAL_S).contains(&poll.interval_s),
+            "poll.interval_s is {}; give {MIN_POLL_INTERVAL_S} to {MAX_POLL_INTERVAL_S}",
+            poll.interval_s
+        );
+        ensure!(
+            self.report.is_some() || self.lookup.is_some(),
+            "poll is set, but report is not; it says what the answers mean"
+        );
+        let description = poll.request.description("GET");
+        let request = RequestRules::parse_poll(&description, self.base_url.as_ref(), secrets)?;
+        let response = &self.response;
+        ensure!(
+            !request.has_provider_id() || response.id.is_some() || response.id_after.is_some(),
+            "poll.request has {{{{ provider_id }}}}, but neither response.id nor response.id_after says where it is"
+        );
+        Ok(Some(PollRules {
+            request,
+            interval: Duration::from_secs(poll.interval_s),
+        }))
     }
 
     fn response_rules(&self) -> Result<ResponseRules, RuleError> {
@@ -235,9 +248,16 @@ impl HttpCarrier {
             taken: Statuses::parse("response.taken", &response.taken)?,
             later: Statuses::parse("response.later", &response.later)?,
             id: pointer("response.id", response.id.as_ref())?,
+            id_after: text("response.id_after", response.id_after.as_ref())?,
             state: pointer("response.state", response.state.as_ref())?,
             refused: response.refused.clone(),
+            refused_text: response
+                .refused_text
+                .iter()
+                .map(|start| non_empty("response.refused_text", start))
+                .collect::<Result<_, _>>()?,
             error: pointer("response.error", response.error.as_ref())?,
+            error_after: text("response.error_after", response.error_after.as_ref())?,
             errors: CodeTable::parse("response.errors", &response.errors)?,
         })
     }
@@ -361,6 +381,7 @@ impl HttpCarrier {
                 report: self.report_rules()?,
                 inbound: self.inbound_rules()?,
                 lookup: self.lookup_rules()?,
+                poll: self.poll_rules(&secrets)?,
                 signature: self.signature_rules(&secrets)?,
                 report_url: self.reached_at(base_url)?,
                 proof_keys,
@@ -398,23 +419,18 @@ fn network_rules(
     }
 }
 
-fn pointer(key: &str, text: Option<&String>) -> Result<Option<Pointer>, RuleError> {
-    text.map(|text| Pointer::parse(key, text)).transpose()
+/// A text that is searched for, so it must not be empty.
+fn non_empty(key: &str, text: &str) -> Result<String, RuleError> {
+    if text.trim().is_empty() {
+        return Err(RuleError::new(key, "is empty; give the text to look for"));
+    }
+    Ok(text.to_owned())
 }
 
-fn to_json(value: &toml::Value) -> serde_json::Value {
-    match value {
-        toml::Value::String(text) => text.clone().into(),
-        toml::Value::Integer(number) => (*number).into(),
-        toml::Value::Float(number) => (*number).into(),
-        toml::Value::Boolean(truth) => (*truth).into(),
-        toml::Value::Datetime(time) => time.to_string().into(),
-        toml::Value::Array(items) => items.iter().map(to_json).collect(),
-        toml::Value::Table(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(key, value)| (key.clone(), to_json(value)));
-            serde_json::Value::Object(fields.collect())
-        }
-    }
+fn text(key: &str, text: Option<&String>) -> Result<Option<String>, RuleError> {
+    text.map(|text| non_empty(key, text)).transpose()
+}
+
+fn pointer(key: &str, text: Option<&String>) -> Result<Option<Pointer>, RuleError> {
+    text.map(|text| Pointer::parse(key, text)).transpose()
 }
