@@ -26,6 +26,7 @@ mod operations;
 mod opt_outs;
 mod outside;
 mod people;
+mod polls;
 mod ported;
 mod privacy;
 mod replies;
@@ -90,6 +91,7 @@ pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
     Purpose, Redeemed,
 };
+pub use polls::{AwaitedReport, DuePoll, PollStore, ReportPolls};
 pub use ported::{PortedChange, PortedStore, PortedVersions};
 pub use privacy::{InboundDetail, PrivacyStore, SubjectMessage, SubjectPage};
 pub use replies::{DueReply, NewReply, ReplyStore};
@@ -186,6 +188,7 @@ pub trait Store:
     + AlertStore
     + OptOutStore
     + PortedStore
+    + PollStore
 {
 }
 
@@ -211,5 +214,6 @@ impl<T> Store for T where
         + AlertStore
         + OptOutStore
         + PortedStore
+    + PollStore
 {
 }

@@ -8,17 +8,16 @@
 //! A request whose answer is lost may have been acted on. It is sent again with the same content, at most
 //! `unknown_tries` times in all; then the message counts as taken and waits for its report.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::delivery::{CarrierAnswer, CarrierRef, QueuedMessage, Receipt};
+use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::ports::{
-    Carrier, CarrierPost, CarrierState, HandsetSink, Health, NumberLocator, ReceiptError,
-    ReceiptSink, ReportResult,
+    Carrier, CarrierState, HandsetSink, Health, NumberLocator, ReceiptSink, ReportPolls,
 };
-use domain::{Channel, Clock, Code, MessageId, Network, Outcome};
+use domain::{Channel, Clock, Code, MessageId};
 use http::Uri;
 use tokio::task::AbortHandle;
 
@@ -28,8 +27,10 @@ use crate::pace::Pace;
 mod client;
 mod fields;
 mod inbound;
+mod incoming;
 mod links;
 mod lookup;
+mod poll;
 mod probe;
 mod report;
 mod reports;
@@ -40,12 +41,15 @@ mod rule;
 mod samples;
 mod settings;
 mod signature;
+mod signing;
 mod template;
+mod values;
 
 pub use fields::Pointer;
 pub use inbound::{InboundRecipient, InboundRules};
 pub use links::CarrierLinks;
 pub use lookup::{LookupRules, NetworkRules};
+pub use poll::PollRules;
 pub use report::ReportRules;
 pub use reports::HttpReports;
 pub use request::{RequestDescription, RequestRules};
@@ -53,13 +57,13 @@ pub use response::{ResponseRules, Statuses};
 pub use rule::{CodeTable, RuleError};
 pub use settings::{HttpSettings, PROOF_PURPOSE};
 pub use signature::{HmacEncoding, HmacHash, SignatureRules, SignatureScheme};
+pub use signing::SigningDescription;
 pub use template::{Secrets, Template, TemplateError};
 
 use client::{NoAnswer, ProviderClient};
 use fields::Fields;
-use report::ReportContent;
 use response::{Answer, Verdict, shown};
-use template::Values;
+use values::{MessageValues, Subject, Values};
 
 /// The prefix of our references.
 const REFERENCE_PREFIX: char = '@';
@@ -71,6 +75,7 @@ pub struct HttpPorts {
     pub receipts: Arc<dyn ReceiptSink>,
     pub handsets: Arc<dyn HandsetSink>,
     pub numbers: Arc<dyn NumberLocator>,
+    pub polls: Arc<dyn ReportPolls>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -81,9 +86,11 @@ pub struct HttpCarrier {
     health: Arc<HttpHealth>,
     pace: Pace,
     ports: HttpPorts,
-    /// Texts that are just being stored, by their hash.
     is_stopped: AtomicBool,
     probing: AbortHandle,
+    /// Asks for reports, if the carrier does.
+    polling: OnceLock<AbortHandle>,
+    is_poll_failing: AtomicBool,
 }
 
 impl HttpCarrier {
@@ -96,7 +103,7 @@ impl HttpCarrier {
         let probing = supervise::spawn("http-carrier-probe", move || {
             probe::run(probe_client.clone(), probe_health.clone(), host.clone())
         });
-        Arc::new(Self {
+        let carrier = Arc::new(Self {
             links: CarrierLinks::new(&settings.name, &settings.report_url, &settings.proof_keys),
             client,
             health,
@@ -105,7 +112,17 @@ impl HttpCarrier {
             ports,
             is_stopped: AtomicBool::new(false),
             probing: probing.abort_handle(),
-        })
+            polling: OnceLock::new(),
+            is_poll_failing: AtomicBool::new(false),
+        });
+        if let Some(rules) = carrier.settings.poll.clone() {
+            let asking = Arc::downgrade(&carrier);
+            let polling = supervise::spawn("http-carrier-poll", move || {
+                poll::run(asking.clone(), rules.clone())
+            });
+            carrier.polling.get_or_init(|| polling.abort_handle());
+        }
+        carrier
     }
 
     /// Connects once to the provider and sends nothing. The error says what is wrong.
@@ -121,17 +138,25 @@ impl HttpCarrier {
         &self.settings
     }
 
+    fn abort_tasks(&self) {
+        self.probing.abort();
+        if let Some(polling) = self.polling.get() {
+            polling.abort();
+        }
+    }
+
     /// Applies an answer to the provider's health and to the message.
-    fn apply(&self, answer: &Answer, queued: &QueuedMessage) -> CarrierAnswer {
+    async fn apply(&self, answer: &Answer, queued: &QueuedMessage) -> CarrierAnswer {
         let carrier = &self.settings.name;
         match self.settings.response.judge(answer) {
             Verdict::Taken(theirs) => {
                 self.health.record_success();
-                let theirs = theirs.as_deref().map(shown);
-                tracing::debug!(carrier, message_id = %queued.id, provider_id = theirs, "the provider took a message");
+                let shown_id = theirs.as_deref().map(shown);
+                tracing::debug!(carrier, message_id = %queued.id, provider_id = shown_id, "the provider took a message");
                 if let Some(found) = self.looked_up(answer.fields.as_ref(), queued) {
                     return found;
                 }
+                self.await_report(queued, theirs.as_deref()).await;
                 CarrierAnswer::Taken(vec![reference(queued.id)])
             }
             Verdict::Throttled => {
@@ -172,7 +197,7 @@ impl HttpCarrier {
     }
 
     /// What a request without an answer means for the message.
-    fn unanswered(&self, why: &NoAnswer, queued: &QueuedMessage) -> CarrierAnswer {
+    async fn unanswered(&self, why: &NoAnswer, queued: &QueuedMessage) -> CarrierAnswer {
         self.health.record_failure(&why.to_string());
         if !why.is_unknown() {
             return CarrierAnswer::NotNow(Code::LINK_DOWN);
@@ -189,171 +214,9 @@ impl HttpCarrier {
             %why,
             "no answer to a message; it is not sent again and waits for a report"
         );
+        self.await_report(queued, None).await;
         CarrierAnswer::Taken(vec![reference(queued.id)])
     }
-
-    /// Handles a report about a message, if the URL proves that it may come.
-    async fn take_report(
-        &self,
-        message: MessageId,
-        proof: &str,
-        post: CarrierPost<'_>,
-    ) -> ReportResult {
-        let is_proven = self.links.admits_report(message, proof)
-            && self.is_signed(|| self.links.report_url(message), post);
-        if !is_proven {
-            return ReportResult::Unproven;
-        }
-        let Some(fields) = Fields::read(post.header("content-type"), post.body) else {
-            return not_a_report("The body is neither JSON nor a form.");
-        };
-        if self.is_stopped.load(Ordering::Acquire) {
-            return ReportResult::NotNow;
-        }
-        let stored = match self
-            .settings
-            .report
-            .as_ref()
-            .and_then(|it| it.read(&fields))
-        {
-            Some(content) => {
-                let rules = self.settings.report.as_ref();
-                let theirs = rules.and_then(|it| fields.text(it.id.as_ref()?));
-                let theirs = theirs.as_deref().map(shown);
-                tracing::debug!(carrier = self.settings.name, message_id = %message, provider_id = theirs, "the provider reported");
-                let network = rules.and_then(|it| it.network.read(&fields));
-                self.pass_on(message, content, network).await
-            }
-            None => match self
-                .settings
-                .lookup
-                .as_ref()
-                .and_then(|it| it.read(&fields))
-            {
-                Some(found) => {
-                    let subscriber = found.subscriber(None, &*self.ports.numbers);
-                    let report = subscriber.payload(message);
-                    let (outcome, network) = (subscriber.outcome(), subscriber.network);
-                    self.receive(message, outcome, Some(report), network).await
-                }
-                None => return not_a_report("The body has no state where this carrier has one."),
-            },
-        };
-        self.result(stored)
-    }
-
-    async fn pass_on(
-        &self,
-        message: MessageId,
-        content: ReportContent,
-        network: Option<Network>,
-    ) -> Result<(), ReceiptError> {
-        match content {
-            ReportContent::InTransit => Ok(()),
-            ReportContent::Ended(outcome) => self.receive(message, outcome, None, network).await,
-            // A message that was seen is also delivered, and that report may never come.
-            ReportContent::Seen => {
-                let delivered = Outcome::Delivered;
-                self.receive(message, delivered, None, network).await?;
-                let of = self.carrier_ref(message);
-                self.ports
-                    .receipts
-                    .mark_seen(of, self.ports.clock.now())
-                    .await
-            }
-        }
-    }
-
-    /// Stores a receipt. One that comes before the answer is stored until the answer is.
-    async fn receive(
-        &self,
-        message: MessageId,
-        outcome: Outcome,
-        report: Option<String>,
-        network: Option<Network>,
-    ) -> Result<(), ReceiptError> {
-        let receipt = Receipt {
-            of: self.carrier_ref(message),
-            to: None,
-            outcome,
-            report,
-            network,
-            at: self.ports.clock.now(),
-        };
-        self.ports.receipts.receive(receipt).await.map(drop)
-    }
-
-    fn carrier_ref(&self, message: MessageId) -> CarrierRef {
-        CarrierRef {
-            carrier: self.settings.name.clone(),
-            reference: reference(message),
-        }
-    }
-
-    /// Handles a text from a handset, if the URL proves that it may come.
-    async fn take_text(&self, proof: &str, post: CarrierPost<'_>) -> ReportResult {
-        let is_proven =
-            self.links.admits_inbound(proof) && self.is_signed(|| self.links.inbound_url(), post);
-        let Some(rules) = self.settings.inbound.as_ref().filter(|_| is_proven) else {
-            return ReportResult::Unproven;
-        };
-        let Some(fields) = Fields::read(post.header("content-type"), post.body) else {
-            return not_a_report("The body is neither JSON nor a form.");
-        };
-        if self.is_stopped.load(Ordering::Acquire) {
-            return ReportResult::NotNow;
-        }
-        let shared = self.shared_report(&fields);
-        if let Some((message, content @ (ReportContent::Ended(_) | ReportContent::Seen))) = shared {
-            let rules = self.settings.report.as_ref();
-            let network = rules.and_then(|it| it.network.read(&fields));
-            return self.result(self.pass_on(message, content, network).await);
-        }
-        let text = match rules.read(&self.settings.name, &fields) {
-            Ok(text) => text,
-            // About a message that is still on its way.
-            Err(_) if shared.is_some() => return ReportResult::Yes,
-            Err(error) => return not_a_report(&error.to_string()),
-        };
-        let source = rules.source(&self.settings.name, &fields);
-        let source = source.unwrap_or_else(|| {
-            // Without an ID each one is another text.
-            let mut random = [0; 16];
-            getrandom::fill(&mut random).expect("the operating system gives random bytes");
-            random
-        });
-        let stored = self.ports.handsets.receive_once(source, text).await;
-        match self.result(stored) {
-            ReportResult::Yes => ReportResult::TextStored,
-            other => other,
-        }
-    }
-
-    /// What the provider reports about a message by the URL for inbound messages, if this carrier's does.
-    fn shared_report(&self, fields: &Fields) -> Option<(MessageId, ReportContent)> {
-        let rules = self.settings.report.as_ref().filter(|it| it.is_shared)?;
-        let message = fields.text(rules.id.as_ref()?)?.parse().ok()?;
-        Some((message, rules.read(fields)?))
-    }
-
-    fn is_signed(&self, url: impl FnOnce() -> String, post: CarrierPost<'_>) -> bool {
-        let rules = self.settings.signature.as_ref();
-        rules.is_none_or(|rules| rules.verifies(&url(), post))
-    }
-
-    fn result(&self, stored: Result<(), ReceiptError>) -> ReportResult {
-        match stored {
-            Ok(()) => ReportResult::Yes,
-            Err(error) => {
-                tracing::debug!(carrier = self.settings.name, %error, "a report or a text could not be stored; the provider will send it again");
-                ReportResult::NotNow
-            }
-        }
-    }
-}
-
-fn not_a_report(why: &str) -> ReportResult {
-    ReportResult::NotAReport(why.to_owned())
 }
 
 /// The reference of a message.
@@ -368,7 +231,7 @@ fn host(settings: &HttpSettings) -> Option<Uri> {
 
 impl Drop for HttpCarrier {
     fn drop(&mut self) {
-        self.probing.abort();
+        self.abort_tasks();
     }
 }
 
@@ -378,8 +241,13 @@ impl Carrier for HttpCarrier {
         &self.settings.name
     }
 
+    /// Without what is for questions about reports.
     fn window(&self) -> usize {
-        self.settings.window
+        let window = self.settings.window;
+        match self.settings.poll {
+            Some(_) => window.saturating_sub(poll::slots(window)).max(1),
+            None => window,
+        }
     }
 
     fn health(&self) -> Health {
@@ -414,21 +282,25 @@ impl Carrier for HttpCarrier {
         }
         let report_url = self.links.report_url(queued.id);
         let values = Values {
-            queued,
-            report_url: &report_url,
-            expires_in: queued.expires_at.duration_since(now).as_secs().max(1),
+            subject: Subject::Message(MessageValues {
+                queued,
+                report_url: &report_url,
+                expires_in: queued.expires_at.duration_since(now).as_secs().max(1),
+                items: &[],
+            }),
+            at: now,
         };
         let Ok(request) = self.settings.request.build(&values) else {
             return CarrierAnswer::Declined(Code::INTERNAL);
         };
         match self.client.send(request).await {
-            Ok(answer) => self.apply(&answer, queued),
-            Err(why) => self.unanswered(&why, queued),
+            Ok(answer) => self.apply(&answer, queued).await,
+            Err(why) => self.unanswered(&why, queued).await,
         }
     }
 
     async fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
-        self.probing.abort();
+        self.abort_tasks();
     }
 }

@@ -151,6 +151,7 @@ mod people;
 pub(crate) mod pool;
 mod pool_claims;
 mod pooler;
+mod polls;
 mod ported;
 mod privacy;
 mod prune;

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::inbound::InboundRules;
 use super::lookup::LookupRules;
+use super::poll::PollRules;
 use super::report::ReportRules;
 use super::request::RequestRules;
 use super::response::ResponseRules;
@@ -29,6 +30,8 @@ pub struct HttpSettings {
     pub report: Option<ReportRules>,
     pub inbound: Option<InboundRules>,
     pub lookup: Option<LookupRules>,
+    /// How the provider is asked for reports.
+    pub poll: Option<PollRules>,
     /// How the provider signs what it sends.
     pub signature: Option<SignatureRules>,
     /// The base URL of this service, as the provider reaches it.

@@ -364,6 +364,7 @@ pub(crate) const TABLES: &[Table] = &[
         .by(&["via"]),
     Table::changing("block_rule", &["kind", "value"]).by(&["kind"]),
     Table::changing("ported_number", &["number"]).sums(&["number", "network", "change"]),
+    Table::changing("report_poll", &["carrier", "id"]).sums(&["id", "due_us"]),
     Table::changing("list_change", &[])
         .sums(&["opt_outs", "blocks", "ported", "ported_removed"])
         .differing(BY_ROWID, NONE),

@@ -2,6 +2,7 @@
 
 mod fixture;
 mod lookups;
+mod polling;
 mod reports;
 mod sending;
 mod texts;
