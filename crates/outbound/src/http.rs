@@ -19,11 +19,13 @@ use domain::ports::{
 };
 use domain::{Channel, Clock, Code, MessageId};
 use http::Uri;
+use serde_json::Value;
 use tokio::task::AbortHandle;
 
 use crate::health::HttpHealth;
 use crate::pace::Pace;
 
+mod batch;
 mod client;
 mod fields;
 mod inbound;
@@ -45,6 +47,7 @@ mod signing;
 mod template;
 mod values;
 
+pub use batch::BatchRules;
 pub use fields::Pointer;
 pub use inbound::{InboundRecipient, InboundRules};
 pub use links::CarrierLinks;
@@ -60,6 +63,7 @@ pub use signature::{HmacEncoding, HmacHash, SignatureRules, SignatureScheme};
 pub use signing::SigningDescription;
 pub use template::{Secrets, Template, TemplateError};
 
+use batch::Batches;
 use client::{NoAnswer, ProviderClient};
 use fields::Fields;
 use response::{Answer, Verdict, shown};
@@ -85,6 +89,8 @@ pub struct HttpCarrier {
     client: Arc<ProviderClient>,
     health: Arc<HttpHealth>,
     pace: Pace,
+    /// If several messages go in one request.
+    batches: Option<Batches>,
     ports: HttpPorts,
     is_stopped: AtomicBool,
     probing: AbortHandle,
@@ -108,6 +114,10 @@ impl HttpCarrier {
             client,
             health,
             pace: Pace::new(settings.max_per_second),
+            batches: settings
+                .batch
+                .as_ref()
+                .map(|rules| Batches::new(rules.size, settings.window)),
             settings,
             ports,
             is_stopped: AtomicBool::new(false),
@@ -145,12 +155,55 @@ impl HttpCarrier {
         }
     }
 
-    /// Applies an answer to the provider's health and to the message.
-    async fn apply(&self, answer: &Answer, queued: &QueuedMessage) -> CarrierAnswer {
+    /// What the variables of a request stand for.
+    fn values<'a>(
+        &self,
+        queued: &'a QueuedMessage,
+        report_url: &'a str,
+        items: &'a [Value],
+    ) -> Values<'a> {
+        let now = self.ports.clock.now();
+        Values {
+            subject: Subject::Message(MessageValues {
+                queued,
+                report_url,
+                expires_in: queued.expires_at.duration_since(now).as_secs().max(1),
+                items,
+            }),
+            at: now,
+        }
+    }
+
+    /// Applies an answer to the provider's health.
+    fn record(&self, verdict: &Verdict, answer: &Answer) {
+        match verdict {
+            Verdict::Taken(_) => self.health.record_success(),
+            Verdict::Throttled => {
+                self.health.record_answer();
+                self.health
+                    .slow_down(answer.retry_after.unwrap_or(DEFAULT_PAUSE));
+            }
+            Verdict::Failed(why) => {
+                self.health.record_failure(why);
+                if let Some(pause) = answer.retry_after {
+                    self.health.slow_down(pause);
+                }
+            }
+            Verdict::Denied(why) => self.health.set_down(why),
+            Verdict::Refused { .. } => self.health.record_answer(),
+        }
+    }
+
+    /// Applies an answer to the message.
+    async fn conclude(
+        &self,
+        verdict: Verdict,
+        answer: &Answer,
+        queued: &QueuedMessage,
+    ) -> CarrierAnswer {
         let carrier = &self.settings.name;
-        match self.settings.response.judge(answer) {
+        match verdict {
             Verdict::Taken(theirs) => {
-                self.health.record_success();
                 let shown_id = theirs.as_deref().map(shown);
                 tracing::debug!(carrier, message_id = %queued.id, provider_id = shown_id, "the provider took a message");
                 if let Some(found) = self.looked_up(answer.fields.as_ref(), queued) {
@@ -159,25 +212,9 @@ impl HttpCarrier {
                 self.await_report(queued, theirs.as_deref()).await;
                 CarrierAnswer::Taken(vec![reference(queued.id)])
             }
-            Verdict::Throttled => {
-                self.health.record_answer();
-                self.health
-                    .slow_down(answer.retry_after.unwrap_or(DEFAULT_PAUSE));
-                CarrierAnswer::NotNow(Code::THROTTLED)
-            }
-            Verdict::Failed(why) => {
-                self.health.record_failure(&why);
-                if let Some(pause) = answer.retry_after {
-                    self.health.slow_down(pause);
-                }
-                CarrierAnswer::NotNow(Code::LINK_DOWN)
-            }
-            Verdict::Denied(why) => {
-                self.health.set_down(&why);
-                CarrierAnswer::NotNow(Code::LINK_DOWN)
-            }
+            Verdict::Throttled => CarrierAnswer::NotNow(Code::THROTTLED),
+            Verdict::Failed(_) | Verdict::Denied(_) => CarrierAnswer::NotNow(Code::LINK_DOWN),
             Verdict::Refused { code, theirs } => {
-                self.health.record_answer();
                 let status = answer.status.as_u16();
                 tracing::debug!(carrier, message_id = %queued.id, status, provider_code = theirs, %code, "the provider refused a message");
                 CarrierAnswer::Declined(code)
@@ -198,7 +235,6 @@ impl HttpCarrier {
 
     /// What a request without an answer means for the message.
     async fn unanswered(&self, why: &NoAnswer, queued: &QueuedMessage) -> CarrierAnswer {
-        self.health.record_failure(&why.to_string());
         if !why.is_unknown() {
             return CarrierAnswer::NotNow(Code::LINK_DOWN);
         }
@@ -275,27 +311,28 @@ impl Carrier for HttpCarrier {
         for _ in 0..queued.shape.parts {
             self.pace.turn().await;
         }
-        let now = self.ports.clock.now();
-        if queued.expires_at <= now {
+        if queued.expires_at <= self.ports.clock.now() {
             // It expired while it waited here, which its next attempt will find out.
             return CarrierAnswer::NotNow(Code::THROTTLED);
         }
+        if let Some(batches) = &self.batches {
+            return self.submit_together(batches, queued).await;
+        }
         let report_url = self.links.report_url(queued.id);
-        let values = Values {
-            subject: Subject::Message(MessageValues {
-                queued,
-                report_url: &report_url,
-                expires_in: queued.expires_at.duration_since(now).as_secs().max(1),
-                items: &[],
-            }),
-            at: now,
-        };
+        let values = self.values(queued, &report_url, &[]);
         let Ok(request) = self.settings.request.build(&values) else {
             return CarrierAnswer::Declined(Code::INTERNAL);
         };
         match self.client.send(request).await {
-            Ok(answer) => self.apply(&answer, queued).await,
-            Err(why) => self.unanswered(&why, queued).await,
+            Ok(answer) => {
+                let verdict = self.settings.response.judge(&answer);
+                self.record(&verdict, &answer);
+                self.conclude(verdict, &answer, queued).await
+            }
+            Err(why) => {
+                self.health.record_failure(&why.to_string());
+                self.unanswered(&why, queued).await
+            }
         }
     }
 

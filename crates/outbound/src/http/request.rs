@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use domain::Timestamp;
 use domain::delivery::QueuedMessage;
 use domain::message::text::Coding;
 use http::header::{
@@ -39,6 +40,8 @@ pub struct RequestDescription {
     pub json: Option<Value>,
     pub form: Option<Vec<(String, Value)>>,
     pub hmac: Option<SigningDescription>,
+    /// What a request for several messages has for each of them.
+    pub item: Option<Value>,
 }
 
 /// The request of a carrier.
@@ -51,6 +54,7 @@ pub struct RequestRules {
     query: Vec<(String, Template)>,
     body: Body,
     signing: Option<SigningRules>,
+    item: Option<JsonTemplate>,
 }
 
 #[derive(Debug, Clone)]
@@ -72,12 +76,48 @@ impl RequestRules {
         base_url: Option<&Url>,
         secrets: &Secrets,
     ) -> Result<Self, RuleError> {
+        let scope = match description.item {
+            Some(_) => Scope::Batch,
+            None => Scope::Message,
+        };
         let reader = Reader {
             within: "request",
-            scope: Scope::Message,
+            scope,
             secrets,
         };
-        reader.request(description, base_url)
+        let mut rules = reader.request(description, base_url)?;
+        if let Some(item) = &description.item {
+            rules.check_shared()?;
+            let reader = Reader {
+                within: "batch",
+                scope: Scope::Message,
+                secrets,
+            };
+            rules.item = Some(reader.json("item", item)?);
+        }
+        Ok(rules)
+    }
+
+    /// A request for several messages must have nothing that only one of them has.
+    fn check_shared(&self) -> Result<(), RuleError> {
+        for (name, variable) in [
+            ("to", Variable::To),
+            ("to_digits", Variable::ToDigits),
+            ("id", Variable::Id),
+            ("report_url", Variable::ReportUrl),
+        ] {
+            if self.has(variable) {
+                let problem = format!(
+                    "'{{{{ {name} }}}}' is only for one message of a batch; it belongs in batch.item"
+                );
+                return Err(RuleError::new("request", problem));
+            }
+        }
+        if !self.has(Variable::Items) {
+            let problem = "has no {{ items }}, which stands for the messages of a batch";
+            return Err(RuleError::new("request", problem));
+        }
+        Ok(())
     }
 
     /// Reads the description of the request that asks for a report.
@@ -117,6 +157,7 @@ impl RequestRules {
             Body::Form(form) => in_pairs(form),
         };
         in_body
+            || self.item.as_ref().is_some_and(|item| item.has(variable))
             || self.url.has(variable)
             || in_pairs(&self.query)
             || self.headers.iter().any(|(_, it)| it.has(variable))
@@ -145,15 +186,39 @@ impl RequestRules {
         needs.all(|(variable, _)| self.has(variable))
     }
 
-    pub(super) fn build(&self, values: &Values<'_>) -> Result<Request<Full<Bytes>>, Unbuildable> {
-        let (body, kind) = match &self.body {
+    /// What a request for several messages has for this one.
+    pub(super) fn item(&self, values: &Values<'_>) -> Option<Value> {
+        self.item.as_ref()?.fill(values)
+    }
+
+    /// What the request has apart from its items and the time. Messages with the same outline can go together.
+    pub(super) fn outline(&self, values: &Values<'_>) -> Result<String, Unbuildable> {
+        let values = Values {
+            at: Timestamp::UNIX_EPOCH,
+            ..*values
+        };
+        let mut headers = HeaderMap::new();
+        self.add_headers(&mut headers, &values)?;
+        let headers: Vec<&[u8]> = headers.values().map(HeaderValue::as_bytes).collect();
+        let headers = String::from_utf8_lossy(&headers.join(&b'\n')).into_owned();
+        let (body, _) = self.body(&values);
+        Ok(format!("{}\n{headers}\n{body}", self.uri(&values)?))
+    }
+
+    /// The body, with its content type.
+    fn body(&self, values: &Values<'_>) -> (String, Option<&'static HeaderValue>) {
+        match &self.body {
             Body::None => (String::new(), None),
             Body::Json(json) => {
                 let value = json.fill(values).unwrap_or_default();
                 (value.to_string(), Some(&JSON))
             }
             Body::Form(form) => (encode_pairs(form, values), Some(&FORM)),
-        };
+        }
+    }
+
+    pub(super) fn build(&self, values: &Values<'_>) -> Result<Request<Full<Bytes>>, Unbuildable> {
+        let (body, kind) = self.body(values);
         let uri = self.uri(values)?;
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));

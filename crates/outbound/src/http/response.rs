@@ -122,7 +122,7 @@ impl ResponseRules {
         let status = answer.status;
         if self.taken.has(status) {
             return if self.is_refused(answer) {
-                self.refuse(answer)
+                self.refusal(answer)
             } else {
                 Verdict::Taken(answer.find(self.id.as_ref(), self.id_after.as_deref()))
             };
@@ -141,21 +141,25 @@ impl ResponseRules {
                 Verdict::Throttled
             };
         }
-        self.refuse(answer)
+        self.refusal(answer)
     }
 
     /// Whether an answer that takes the request refuses the message.
     fn is_refused(&self, answer: &Answer) -> bool {
         let state = answer.find(self.state.as_ref(), None);
-        let is_refused = |state: String| {
-            let mut refused = self.refused.iter();
-            refused.any(|it| it.eq_ignore_ascii_case(&state))
-        };
-        state.is_some_and(is_refused) || answer.begins_with_one_of(&self.refused_text)
+        state.is_some_and(|state| self.is_refused_state(&state)) || answer.begins_with_one_of(&self.refused_text)
     }
 
-    fn refuse(&self, answer: &Answer) -> Verdict {
-        let theirs = answer.find(self.error.as_ref(), self.error_after.as_deref());
+    pub(super) fn is_refused_state(&self, state: &str) -> bool {
+        let mut refused = self.refused.iter();
+        refused.any(|it| it.eq_ignore_ascii_case(state))
+    }
+
+    fn refusal(&self, answer: &Answer) -> Verdict {
+        self.refuse(answer.find(self.error.as_ref(), self.error_after.as_deref()))
+    }
+
+    pub(super) fn refuse(&self, theirs: Option<String>) -> Verdict {
         Verdict::Refused {
             code: self.errors.code(theirs.as_deref()),
             theirs: theirs.map(|theirs| shown(&theirs)),

@@ -9,6 +9,7 @@ use domain::Channel;
 use domain::encryption::KEY_BYTES;
 use url::Url;
 
+use super::batch::BatchRules;
 use super::inbound::InboundRules;
 use super::lookup::LookupRules;
 use super::poll::PollRules;
@@ -27,6 +28,8 @@ pub struct HttpSettings {
     pub channels: Vec<Channel>,
     pub request: RequestRules,
     pub response: ResponseRules,
+    /// If several messages go in one request.
+    pub batch: Option<BatchRules>,
     pub report: Option<ReportRules>,
     pub inbound: Option<InboundRules>,
     pub lookup: Option<LookupRules>,

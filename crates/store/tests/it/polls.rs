@@ -95,8 +95,8 @@ async fn a_message_is_asked_about_by_one_node_until_it_is_removed(store: Arc<dyn
     let expected = [(1, "SM9".to_owned())];
     assert_eq!(claim(&store, "beta", Duration::ZERO, 9).await, expected);
     assert_eq!(claim_again(&store, "beta").await, expected);
-    let removed = store.remove_polls("beta", &[message(1), message(2)]);
-    removed.await.expect("removed");
+    let ended = [message(1), message(2)];
+    store.remove_polls("beta", &ended).await.expect("removed");
     assert_eq!(claim(&store, "beta", Duration::ZERO, 9).await, []);
     assert_eq!(claim_again(&store, "gamma").await, ids(&[1]));
 }

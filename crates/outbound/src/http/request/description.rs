@@ -33,7 +33,7 @@ impl Reader<'_> {
                 let both = format!("is set, and so is {}.form; a request has one body", self.within);
                 return Err(self.wrong("json", both));
             }
-            (Some(json), None) => Body::Json(self.json(json)?),
+            (Some(json), None) => Body::Json(self.json("json", json)?),
             (None, Some(form)) => Body::Form(self.pairs("form", form)?),
             (None, None) => Body::None,
         };
@@ -62,6 +62,7 @@ impl Reader<'_> {
             query: self.pairs("query", &description.query)?,
             body,
             signing: signing.transpose()?,
+            item: None,
         })
     }
 
@@ -93,11 +94,11 @@ impl Reader<'_> {
         method.ok_or_else(|| self.wrong("method", problem()))
     }
 
-    fn json(&self, json: &Value) -> Result<JsonTemplate, RuleError> {
+    pub(super) fn json(&self, table: &str, json: &Value) -> Result<JsonTemplate, RuleError> {
         JsonTemplate::parse(json, self.vocabulary(self.scope)).map_err(|wrong| {
             let key = match wrong.path.as_str() {
-                "" => "json".to_owned(),
-                path => format!("json.{path}"),
+                "" => table.to_owned(),
+                path => format!("{table}.{path}"),
             };
             self.wrong(&key, wrong.error)
         })

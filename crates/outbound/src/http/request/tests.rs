@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::super::samples::{message, now, secrets, values, viber};
 use super::super::signature::{HmacEncoding, HmacHash};
-use super::super::values::Subject;
+use super::super::values::{MessageValues, Subject};
 use super::*;
 
 fn description() -> RequestDescription {
@@ -345,4 +345,58 @@ async fn a_poll_names_the_message_as_the_provider_does() {
     let error = RequestRules::parse_poll(&wrong, None, &secrets()).expect_err("no such variable");
     let expected = "poll.request.query.to: '{{ to }}' is no variable here; there are id, provider_id, timestamp";
     assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_for_several_messages_has_an_item_for_each() {
+    let request = RequestDescription {
+        json: Some(json!({ "text": "{{ text }}", "to": "{{ items }}", "at": "{{ timestamp }}" })),
+        item: Some(json!("{{ to }}")),
+        ..description()
+    };
+    let rules = parse(&request).expect("a request");
+    let (hello, bye) = (message("Hello"), message("Bye"));
+    assert_eq!(rules.item(&values(&hello)), Some(json!("+37120000001")));
+    let outline = |queued| rules.outline(&values(queued)).expect("an outline");
+    assert_eq!(outline(&hello), outline(&message("Hello")));
+    assert_ne!(outline(&hello), outline(&bye), "another text");
+    let items = [json!("+1"), json!("+2")];
+    let own = values(&hello);
+    let Subject::Message(message) = own.subject else {
+        unreachable!("a message")
+    };
+    let subject = Subject::Message(MessageValues {
+        items: &items,
+        ..message
+    });
+    let built = rules.build(&Values { subject, ..own }).expect("a request");
+    let body: Value = serde_json::from_str(&body(built).await).expect("JSON");
+    let expected = json!({ "text": "Hello", "to": ["+1", "+2"], "at": 1_731_672_000 });
+    assert_eq!(body, expected);
+
+    for (json, item, expected) in [
+        (
+            json!({ "to": "{{ items }}", "ref": "{{ id }}" }),
+            json!("{{ to }}"),
+            "request: '{{ id }}' is only for one message of a batch",
+        ),
+        (
+            json!({ "text": "{{ text }}" }),
+            json!("{{ to }}"),
+            "request: has no {{ items }}",
+        ),
+        (
+            json!({ "to": "{{ items }}" }),
+            json!({ "to": "{{ items }}" }),
+            "batch.item.to: '{{ items }}' is no variable here",
+        ),
+    ] {
+        let wrong = RequestDescription {
+            json: Some(json),
+            item: Some(item),
+            ..description()
+        };
+        let error = parse(&wrong).expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
 }

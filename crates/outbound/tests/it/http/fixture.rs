@@ -312,6 +312,7 @@ pub(super) fn settings(url: &str) -> HttpSettings {
             errors: codes(&[]),
         }),
         poll: None,
+        batch: None,
         signature: None,
         report_url: "https://sms.example".parse().expect("a URL"),
         proof_keys: vec![[7; 32]],

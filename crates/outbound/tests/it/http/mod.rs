@@ -1,5 +1,6 @@
 //! Messages to a provider with an HTTP API of its own, and what it sends.
 
+mod batches;
 mod fixture;
 mod lookups;
 mod polling;

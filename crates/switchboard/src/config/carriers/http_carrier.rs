@@ -12,7 +12,7 @@ use domain::encryption::KEY_BYTES;
 use outbound::HttpProxy;
 use outbound::dial::{TlsConfig, public_roots, public_roots_and};
 use outbound::http::{
-    CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
+    BatchRules, CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
     PollRules, ReportRules, RequestRules, ResponseRules, RuleError, Secrets,
     SignatureRules, Statuses, Template,
 };
@@ -21,7 +21,7 @@ use url::Url;
 
 use super::super::secret::Secret;
 use super::http_tables::{
-    HttpInbound, HttpLookup, HttpPoll, HttpReport, HttpRequest, HttpResponse, HttpSignature,
+    HttpBatch, HttpInbound, HttpLookup, HttpPoll, HttpReport, HttpRequest, HttpResponse, HttpSignature, to_json,
 };
 use super::{check_rate, check_window};
 
@@ -29,6 +29,8 @@ use super::{check_rate, check_window};
 const MAX_UNKNOWN_TRIES: u32 = 100;
 /// The longest time to wait for an answer.
 const MAX_TIMEOUT_S: u64 = 300;
+/// The most messages in one request: the answer must not be longer than the service reads.
+const MAX_BATCH: usize = 100;
 const MIN_POLL_INTERVAL_S: u64 = 1;
 const MAX_POLL_INTERVAL_S: u64 = 3600;
 
@@ -62,6 +64,7 @@ pub(crate) struct HttpCarrier {
     inbound: Option<HttpInbound>,
     lookup: Option<HttpLookup>,
     poll: Option<HttpPoll>,
+    batch: Option<HttpBatch>,
     signature: Option<HttpSignature>,
 }
 
@@ -114,6 +117,7 @@ impl HttpCarrier {
             self.lookup_rules().map(drop).map_err(Into::into),
             self.signature_rules(&secrets).map(drop),
             self.poll_rules(&secrets).map(drop),
+            self.batch_rules().map(drop),
         ];
         let request = self.check_request(&secrets);
         let all = checks.into_iter().chain([request]);
@@ -208,7 +212,8 @@ impl HttpCarrier {
     }
 
     fn request_rules(&self, secrets: &Secrets) -> Result<RequestRules, RuleError> {
-        let description = self.request.description("POST");
+        let mut description = self.request.description("POST");
+        description.item = self.batch.as_ref().map(|batch| to_json(&batch.item));
         RequestRules::parse(&description, self.base_url.as_ref(), secrets)
     }
 
@@ -229,7 +234,10 @@ impl HttpCarrier {
         let request = RequestRules::parse_poll(&description, self.base_url.as_ref(), secrets)?;
         let response = &self.response;
         ensure!(
-            !request.has_provider_id() || response.id.is_some() || response.id_after.is_some(),
+            !request.has_provider_id()
+                || response.id.is_some()
+                || response.id_after.is_some()
+                || self.batch.as_ref().is_some_and(|batch| batch.id.is_some()),
             "poll.request has {{{{ provider_id }}}}, but neither response.id nor response.id_after says where it is"
         );
         Ok(Some(PollRules {
@@ -238,9 +246,40 @@ impl HttpCarrier {
         }))
     }
 
+    fn batch_rules(&self) -> anyhow::Result<Option<BatchRules>> {
+        let Some(batch) = &self.batch else {
+            return Ok(None);
+        };
+        ensure!(
+            (2..=MAX_BATCH).contains(&batch.size),
+            "batch.size is {}; give 2 to {MAX_BATCH}",
+            batch.size
+        );
+        ensure!(
+            batch.size <= self.window,
+            "batch.size is {}, but window is only {}; the messages of a batch are in flight together",
+            batch.size,
+            self.window
+        );
+        ensure!(
+            self.lookup.is_none(),
+            "batch is set, but lookups are asked one by one; give them a carrier of their own"
+        );
+        Ok(Some(BatchRules {
+            size: batch.size,
+            results: Pointer::parse("batch.results", &batch.results)?,
+            to: pointer("batch.to", batch.to.as_ref())?,
+            id: pointer("batch.id", batch.id.as_ref())?,
+            state: pointer("batch.state", batch.state.as_ref())?,
+            error: pointer("batch.error", batch.error.as_ref())?,
+        }))
+    }
+
     fn response_rules(&self) -> Result<ResponseRules, RuleError> {
         let response = &self.response;
-        if response.state.is_none() && !response.refused.is_empty() {
+        let in_batch = self.batch.as_ref().and_then(|batch| batch.state.as_ref());
+        let state = response.state.as_ref().or(in_batch);
+        if state.is_none() && !response.refused.is_empty() {
             let problem = "needs response.state, which says where the state is";
             return Err(RuleError::new("response.refused", problem));
         }
@@ -378,6 +417,7 @@ impl HttpCarrier {
                 channels: self.channels(),
                 request: self.request_rules(&secrets)?,
                 response: self.response_rules()?,
+                batch: self.batch_rules()?,
                 report: self.report_rules()?,
                 inbound: self.inbound_rules()?,
                 lookup: self.lookup_rules()?,

@@ -111,6 +111,19 @@ pub(super) fn to_json(value: &toml::Value) -> serde_json::Value {
     }
 }
 
+/// Several messages in one request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HttpBatch {
+    pub(super) size: usize,
+    pub(super) results: String,
+    pub(super) to: Option<String>,
+    pub(super) id: Option<String>,
+    pub(super) state: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) item: toml::Value,
+}
+
 /// Asking for reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

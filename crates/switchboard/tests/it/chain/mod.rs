@@ -6,7 +6,7 @@
 mod failing;
 mod inbound;
 mod lossy_proxy;
-mod passing;
+pub(crate) mod passing;
 
 use serde_json::{Value, json};
 use testkit::receiver::{ReceivedRequest, Receiver};
