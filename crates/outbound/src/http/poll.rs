@@ -94,10 +94,9 @@ impl HttpCarrier {
         }
         let slots = slots(self.settings.window);
         let limit = u32::try_from(slots).unwrap_or(u32::MAX);
-        // Nobody else may ask while the answer is awaited.
-        let interval = rules.interval.max(self.settings.timeout);
         let name = &self.settings.name;
-        let due = match self.ports.polls.claim(name, interval, limit).await {
+        let claimed = self.ports.polls.claim(name, rules.interval, limit);
+        let due = match claimed.await {
             Ok(due) => due,
             Err(error) => {
                 tracing::debug!(carrier = name, %error, "messages to ask about cannot be read; trying again later");

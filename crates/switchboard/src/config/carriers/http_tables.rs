@@ -128,9 +128,9 @@ pub(super) struct HttpBatch {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HttpPoll {
-    pub(super) request: HttpRequest,
     #[serde(default = "default_interval_s")]
     pub(super) interval_s: u64,
+    pub(super) request: HttpRequest,
 }
 
 const fn default_interval_s() -> u64 {

@@ -14,8 +14,8 @@ use super::{
     SECRET, add_number, check_nothing_secret_is_logged, inbound_path, path, provider, send, start,
     wait_for_request,
 };
-use crate::chain::passing::{SENDER, approve_sender};
-use crate::chain::wait_for_reported_states;
+use crate::chain::passing::approve_sender;
+use crate::chain::{SENDER, wait_for_reported_states};
 use crate::rest::service::{Service, ids};
 use crate::smpp::octets::hex;
 
