@@ -1,5 +1,5 @@
 -- Messages whose reports a carrier asks for. provider_id: the provider's ID of the message, empty if it is asked by ours.
--- due_us: when to ask next; whoever asks moves it on first, so one node asks at a time.
+-- due_us: when to ask next. The node that asks moves it on first, so one node asks at a time.
 CREATE TABLE report_poll (
     carrier     TEXT   NOT NULL,
     id          BIGINT NOT NULL,

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::Timestamp;
+use domain::Clock as _;
 use domain::ports::{AwaitedReport, Store};
+use engine::clock::SystemClock;
 use tokio::task::JoinSet;
 
 use super::sample::message;
@@ -23,7 +24,7 @@ fn awaited(carrier: &str, id: u64, first_after: Duration) -> AwaitedReport {
         id: message(id),
         provider_id: format!("SM{id}"),
         first_after,
-        expires_at: Timestamp::now() + HOUR,
+        expires_at: SystemClock.now() + HOUR,
     }
 }
 
@@ -102,7 +103,7 @@ async fn a_message_is_asked_about_by_one_node_until_it_is_removed(store: Arc<dyn
 }
 
 async fn expired_messages_are_not_asked_about_and_are_pruned(store: Arc<dyn Store>) {
-    let now = Timestamp::now();
+    let now = SystemClock.now();
     let expired: BTreeSet<u64> = (1..=3).collect();
     let polls: Vec<_> = (1..=4)
         .map(|id| AwaitedReport {

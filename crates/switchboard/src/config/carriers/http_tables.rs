@@ -77,6 +77,7 @@ impl HttpRequest {
             json: self.json.as_ref().map(to_json),
             form: self.form.as_ref().map(pairs),
             hmac: hmac.map(HttpHmac::description),
+            item: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use ring::hmac;
 use serde_json::{Value, json};
 use testkit::Backend;
-use testkit::receiver::{Receiver, Reply, Request};
+use testkit::receiver::{ReceivedRequest, Receiver, Reply, Request};
 
 use super::{SECRET, check_nothing_secret_is_logged, path, post, provider, send, start};
 use crate::chain::wait_for_reported_states;
@@ -202,7 +202,7 @@ fn check_batches(service: &Service, batch: &Receiver) {
     let ids = service.accept(&body);
     let sent: Vec<Value> = wait_for("all messages at the provider", || {
         let requests = batch.received();
-        let bodies = requests.iter().map(|request| request.json());
+        let bodies = requests.iter().map(ReceivedRequest::json);
         let lists = bodies.map(|body| body["recipients"].as_array().expect("a list").clone());
         let lists: Vec<Vec<Value>> = lists.collect();
         assert!(lists.iter().all(|list| (1..=2).contains(&list.len())));
