@@ -214,6 +214,6 @@ impl<T> Store for T where
         + AlertStore
         + OptOutStore
         + PortedStore
-    + PollStore
+        + PollStore
 {
 }

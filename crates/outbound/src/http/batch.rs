@@ -279,7 +279,8 @@ mod tests {
             { "to": "37129999999", "id": "x" },
             { "to": "37120000001", "id": "b" },
         ] });
-        let ordered = json!({ "messages": [{ "id": "a" }, { "status": "rejected", "error": "9" }] });
+        let ordered =
+            json!({ "messages": [{ "id": "a" }, { "status": "rejected", "error": "9" }] });
         for (to, body, expected) in [
             (
                 Some("/to"),

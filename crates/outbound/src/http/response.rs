@@ -147,7 +147,8 @@ impl ResponseRules {
     /// Whether an answer that takes the request refuses the message.
     fn is_refused(&self, answer: &Answer) -> bool {
         let state = answer.find(self.state.as_ref(), None);
-        state.is_some_and(|state| self.is_refused_state(&state)) || answer.begins_with_one_of(&self.refused_text)
+        state.is_some_and(|state| self.is_refused_state(&state))
+            || answer.begins_with_one_of(&self.refused_text)
     }
 
     pub(super) fn is_refused_state(&self, state: &str) -> bool {
@@ -308,7 +309,11 @@ mod tests {
             (200, "<ERROR code='1'/>", refused(8, None)),
             (400, "ERR: 21211", refused(1, Some("21211"))),
         ] {
-            assert_eq!(rules.judge(&answer(status, body)), expected, "{status} {body}");
+            assert_eq!(
+                rules.judge(&answer(status, body)),
+                expected,
+                "{status} {body}"
+            );
         }
     }
 

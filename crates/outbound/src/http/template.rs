@@ -79,10 +79,7 @@ impl Template {
         Self::parse_in(text, Vocabulary { scope, secrets })
     }
 
-    pub(super) fn parse_in(
-        text: &str,
-        vocabulary: Vocabulary<'_>,
-    ) -> Result<Self, TemplateError> {
+    pub(super) fn parse_in(text: &str, vocabulary: Vocabulary<'_>) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
@@ -239,7 +236,10 @@ pub(super) struct JsonTemplateError {
 }
 
 impl JsonTemplate {
-    pub(super) fn parse(value: &Value, vocabulary: Vocabulary<'_>) -> Result<Self, JsonTemplateError> {
+    pub(super) fn parse(
+        value: &Value,
+        vocabulary: Vocabulary<'_>,
+    ) -> Result<Self, JsonTemplateError> {
         Self::parse_at(value, vocabulary, "", 0)
     }
 
@@ -264,7 +264,12 @@ impl JsonTemplate {
             Value::String(text) => Self::Text(Template::parse_in(text, vocabulary).map_err(wrong)?),
             Value::Array(items) => {
                 let item = |(index, item): (usize, &Value)| {
-                    Self::parse_at(item, vocabulary, &below(&(index + 1).to_string()), depth + 1)
+                    Self::parse_at(
+                        item,
+                        vocabulary,
+                        &below(&(index + 1).to_string()),
+                        depth + 1,
+                    )
                 };
                 Self::List(
                     items

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::Timestamp;
 use domain::ids::MessageId;
 use domain::ports::{AwaitedReport, DuePoll, PollStore, StoreError};
-use domain::Timestamp;
 use rusqlite::{Connection, Result, params};
 
 use super::{SqliteStore, clock};

@@ -82,7 +82,11 @@ async fn a_message_is_asked_about_by_one_node_until_it_is_removed(store: Arc<dyn
     }
     claimed.sort();
     assert_eq!(claimed, ids(&[1, 2, 3, 4, 5, 6]));
-    assert_eq!(claim(&store, "beta", HOUR, 9).await, [], "until they are due");
+    assert_eq!(
+        claim(&store, "beta", HOUR, 9).await,
+        [],
+        "until they are due"
+    );
     assert_eq!(claim(&store, "gamma", Duration::ZERO, 9).await, ids(&[1]));
     assert_eq!(claim(&store, "alpha", HOUR, 9).await, [], "another carrier");
 

@@ -30,7 +30,10 @@ impl Reader<'_> {
         let method = self.method(&description.method)?;
         let body = match (&description.json, &description.form) {
             (Some(_), Some(_)) => {
-                let both = format!("is set, and so is {}.form; a request has one body", self.within);
+                let both = format!(
+                    "is set, and so is {}.form; a request has one body",
+                    self.within
+                );
                 return Err(self.wrong("json", both));
             }
             (Some(json), None) => Body::Json(self.json("json", json)?),
@@ -150,12 +153,9 @@ impl Reader<'_> {
 
     fn signing(&self, hmac: &SigningDescription) -> Result<SigningRules, RuleError> {
         let key = self.text("hmac.key", &hmac.key)?.fixed_text();
-        let key = key.filter(|key| !key.is_empty()).ok_or_else(|| {
-            self.wrong(
-                "hmac.key",
-                "must be a secret, such as {{ secret.key }}",
-            )
-        })?;
+        let key = key
+            .filter(|key| !key.is_empty())
+            .ok_or_else(|| self.wrong("hmac.key", "must be a secret, such as {{ secret.key }}"))?;
         Ok(SigningRules {
             key: hmac::Key::new(hmac.hash.algorithm(), key.as_bytes()),
             encoding: hmac.encoding,

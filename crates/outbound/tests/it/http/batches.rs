@@ -16,7 +16,9 @@ fn batching(script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static) -> F
             method: "POST".to_owned(),
             url: server.url("/send"),
             json: Some(json!({ "text": "{{ text }}", "messages": "{{ items }}" })),
-            item: Some(json!({ "to": "{{ to }}", "ref": "{{ id }}", "callback": "{{ report_url }}" })),
+            item: Some(
+                json!({ "to": "{{ to }}", "ref": "{{ id }}", "callback": "{{ report_url }}" }),
+            ),
             ..RequestDescription::default()
         };
         let request = RequestRules::parse(&description, None, &Secrets::new());
@@ -91,7 +93,10 @@ async fn messages_that_wait_go_together_and_each_has_its_result() {
     let expected = (taken(1), taken(2), refused, taken(4), taken(5), taken(6));
     assert_eq!(answers, expected);
     // The first one does not wait for others. Another text is another request.
-    assert_eq!(recipients(&fixture), [vec![1], vec![2, 3, 4], vec![5], vec![6]]);
+    assert_eq!(
+        recipients(&fixture),
+        [vec![1], vec![2, 3, 4], vec![5], vec![6]]
+    );
     let request = &fixture.posted()[1].json();
     assert_eq!(request["text"], "Hello");
     let callback = request["messages"][2]["callback"].as_str().expect("a URL");

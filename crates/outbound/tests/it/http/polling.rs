@@ -57,7 +57,12 @@ async fn the_provider_is_asked_until_the_message_has_ended() {
     *fixture.polls.error.lock().expect("not poisoned") = Some(ReceiptError::Store);
     assert_eq!(fixture.submit(&queued(Channel::Sms)).await, taken());
     wait_for("the report", || {
-        fixture.polls.waiting.lock().expect("not poisoned").is_empty()
+        fixture
+            .polls
+            .waiting
+            .lock()
+            .expect("not poisoned")
+            .is_empty()
     })
     .await;
     let receipts = fixture.sink.take_receipts();

@@ -12,8 +12,8 @@ use domain::encryption::KEY_BYTES;
 use outbound::HttpProxy;
 use outbound::dial::{TlsConfig, public_roots, public_roots_and};
 use outbound::http::{
-    BatchRules, CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
-    PollRules, ReportRules, RequestRules, ResponseRules, RuleError, Secrets,
+    BatchRules, CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules,
+    Pointer, PollRules, ReportRules, RequestRules, ResponseRules, RuleError, Secrets,
     SignatureRules, Statuses, Template,
 };
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,8 @@ use url::Url;
 
 use super::super::secret::Secret;
 use super::http_tables::{
-    HttpBatch, HttpInbound, HttpLookup, HttpPoll, HttpReport, HttpRequest, HttpResponse, HttpSignature, to_json,
+    HttpBatch, HttpInbound, HttpLookup, HttpPoll, HttpReport, HttpRequest, HttpResponse,
+    HttpSignature, to_json,
 };
 use super::{check_rate, check_window};
 

@@ -183,7 +183,9 @@ fn every_key_is_in_the_example_and_in_the_documentation() {
 }
 
 /// Operators choose the keys of these tables.
-const FREE_TABLES: [&str; 7] = ["secret", "headers", "query", "json", "form", "errors", "item"];
+const FREE_TABLES: [&str; 7] = [
+    "secret", "headers", "query", "json", "form", "errors", "item",
+];
 
 fn check_documented(section: &str, table: &Table, example: &str, page: &str) {
     for (key, value) in table {

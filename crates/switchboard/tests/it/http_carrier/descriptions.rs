@@ -38,9 +38,7 @@ fn asked_provider() -> impl Fn(&Request<'_>) -> Reply + Send + Sync {
             return Reply::answer(200, r#"{"status":"queued"}"#);
         }
         match request.path {
-            "/messages/SM1?key=hunter2-provider" => {
-                Reply::answer(200, r#"{"status":"delivered"}"#)
-            }
+            "/messages/SM1?key=hunter2-provider" => Reply::answer(200, r#"{"status":"delivered"}"#),
             "/messages/SM2?key=hunter2-provider" => {
                 Reply::answer(200, r#"{"status":"failed","errorCode":"27"}"#)
             }
@@ -157,8 +155,8 @@ fn providers_are_described_by_what_they_do() {
     let batch = provider(batch_provider);
     let service = start(Backend::Sqlite, config(&text, &asked, &batch));
     let receiver = Receiver::start();
-    let polled = ["+37060000001", "+37060000002"]
-        .map(|to| send(&service, &receiver, &json!({ "to": to })));
+    let polled =
+        ["+37060000001", "+37060000002"].map(|to| send(&service, &receiver, &json!({ "to": to })));
     check_text_answers(&service, &text);
     check_batches(&service, &batch);
 

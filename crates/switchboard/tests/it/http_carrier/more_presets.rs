@@ -299,7 +299,8 @@ fn a_provider_sends_viber_messages() {
         "webhooks": { "delivery": { "url": url }, "contentType": "application/json" },
     }] });
     assert_eq!(body, expected);
-    let report = json!({ "results": [{ "messageId": "1", "status": { "groupName": "DELIVERED" } }] });
+    let report =
+        json!({ "results": [{ "messageId": "1", "status": { "groupName": "DELIVERED" } }] });
     let address = path(&service, url.as_str().expect("a URL"));
     assert_eq!(super::post(&service, address, &report).status, 200);
     assert_eq!(wait_for_reported_states(&receiver, 1), [(id, 1, 0)]);
