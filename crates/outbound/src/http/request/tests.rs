@@ -357,7 +357,7 @@ async fn a_request_for_several_messages_has_an_item_for_each() {
     let rules = parse(&request).expect("a request");
     let (hello, bye) = (message("Hello"), message("Bye"));
     assert_eq!(rules.item(&values(&hello)), Some(json!("+37120000001")));
-    let outline = |queued| rules.outline(&values(queued)).expect("an outline");
+    let outline = |queued: &QueuedMessage| rules.outline(&values(queued)).expect("an outline");
     assert_eq!(outline(&hello), outline(&message("Hello")));
     assert_ne!(outline(&hello), outline(&bye), "another text");
     let items = [json!("+1"), json!("+2")];
