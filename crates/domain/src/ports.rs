@@ -26,6 +26,7 @@ mod operations;
 mod opt_outs;
 mod outside;
 mod people;
+mod polls;
 mod ported;
 mod privacy;
 mod replies;
@@ -92,6 +93,7 @@ pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
     Purpose, Redeemed,
 };
+pub use polls::{AwaitedReport, DuePoll, PollStore, ReportPolls};
 pub use ported::{PortedChange, PortedStore, PortedVersions};
 pub use privacy::{InboundDetail, PrivacyStore, SubjectMessage, SubjectPage};
 pub use replies::{DueReply, NewReply, ReplyStore};
@@ -192,6 +194,7 @@ pub trait Store:
     + PortedStore
     + TemplateStore
     + RequestLogStore
+    + PollStore
 {
 }
 
@@ -219,5 +222,6 @@ impl<T> Store for T where
         + PortedStore
         + TemplateStore
         + RequestLogStore
+        + PollStore
 {
 }

@@ -325,6 +325,9 @@ async fn prune(store: &dyn Store, clock: &dyn Clock, keep: Retention) -> Result<
     while store.prune_opt_outs(removed, STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
+    while store.prune_polls(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
     while store.prune_attempts(clock.now(), STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }

@@ -3,6 +3,7 @@
 pub mod bulk;
 pub(crate) mod carriers;
 pub mod dispatch;
+pub mod polls;
 pub mod published_rules;
 pub mod receipts;
 pub mod routing;

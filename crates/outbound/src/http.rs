@@ -8,28 +8,31 @@
 //! A request whose answer is lost may have been acted on. It is sent again with the same content, at most
 //! `unknown_tries` times in all; then the message counts as taken and waits for its report.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::delivery::{CarrierAnswer, CarrierRef, QueuedMessage, Receipt};
+use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::ports::{
-    Carrier, CarrierPost, CarrierState, HandsetSink, Health, NumberLocator, ReceiptError,
-    ReceiptSink, ReportResult,
+    Carrier, CarrierState, HandsetSink, Health, NumberLocator, ReceiptSink, ReportPolls,
 };
-use domain::{Channel, Clock, Code, MessageId, Network, Outcome};
+use domain::{Channel, Clock, Code, MessageId};
 use http::Uri;
+use serde_json::Value;
 use tokio::task::AbortHandle;
 
 use crate::health::HttpHealth;
 use crate::pace::Pace;
 
+mod batch;
 mod client;
 mod fields;
 mod inbound;
+mod incoming;
 mod links;
 mod lookup;
+mod poll;
 mod probe;
 mod report;
 mod reports;
@@ -40,12 +43,16 @@ mod rule;
 mod samples;
 mod settings;
 mod signature;
+mod signing;
 mod template;
+mod values;
 
+pub use batch::BatchRules;
 pub use fields::Pointer;
 pub use inbound::{InboundRecipient, InboundRules};
 pub use links::CarrierLinks;
 pub use lookup::{LookupRules, NetworkRules};
+pub use poll::PollRules;
 pub use report::ReportRules;
 pub use reports::HttpReports;
 pub use request::{RequestDescription, RequestRules};
@@ -53,13 +60,14 @@ pub use response::{ResponseRules, Statuses};
 pub use rule::{CodeTable, RuleError};
 pub use settings::{HttpSettings, PROOF_PURPOSE};
 pub use signature::{HmacEncoding, HmacHash, SignatureRules, SignatureScheme};
+pub use signing::SigningDescription;
 pub use template::{Secrets, Template, TemplateError};
 
+use batch::Batches;
 use client::{NoAnswer, ProviderClient};
 use fields::Fields;
-use report::ReportContent;
 use response::{Answer, Verdict, shown};
-use template::Values;
+use values::{MessageValues, Subject, Values};
 
 /// The prefix of our references.
 const REFERENCE_PREFIX: char = '@';
@@ -71,6 +79,7 @@ pub struct HttpPorts {
     pub receipts: Arc<dyn ReceiptSink>,
     pub handsets: Arc<dyn HandsetSink>,
     pub numbers: Arc<dyn NumberLocator>,
+    pub polls: Arc<dyn ReportPolls>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -80,10 +89,14 @@ pub struct HttpCarrier {
     client: Arc<ProviderClient>,
     health: Arc<HttpHealth>,
     pace: Pace,
+    /// If several messages go in one request.
+    batches: Option<Batches>,
     ports: HttpPorts,
-    /// Texts that are just being stored, by their hash.
     is_stopped: AtomicBool,
     probing: AbortHandle,
+    /// Asks for reports, if the carrier does.
+    polling: OnceLock<AbortHandle>,
+    is_poll_failing: AtomicBool,
 }
 
 impl HttpCarrier {
@@ -96,16 +109,30 @@ impl HttpCarrier {
         let probing = supervise::spawn("http-carrier-probe", move || {
             probe::run(probe_client.clone(), probe_health.clone(), host.clone())
         });
-        Arc::new(Self {
+        let carrier = Arc::new(Self {
             links: CarrierLinks::new(&settings.name, &settings.report_url, &settings.proof_keys),
             client,
             health,
             pace: Pace::new(settings.max_per_second),
+            batches: settings
+                .batch
+                .as_ref()
+                .map(|rules| Batches::new(rules.size, settings.window)),
             settings,
             ports,
             is_stopped: AtomicBool::new(false),
             probing: probing.abort_handle(),
-        })
+            polling: OnceLock::new(),
+            is_poll_failing: AtomicBool::new(false),
+        });
+        if let Some(rules) = carrier.settings.poll.clone() {
+            let asking = Arc::downgrade(&carrier);
+            let polling = supervise::spawn("http-carrier-poll", move || {
+                poll::run(asking.clone(), rules.clone())
+            });
+            carrier.polling.get_or_init(|| polling.abort_handle());
+        }
+        carrier
     }
 
     /// Connects once to the provider and sends nothing. The error says what is wrong.
@@ -121,38 +148,73 @@ impl HttpCarrier {
         &self.settings
     }
 
-    /// Applies an answer to the provider's health and to the message.
-    fn apply(&self, answer: &Answer, queued: &QueuedMessage) -> CarrierAnswer {
-        let carrier = &self.settings.name;
-        match self.settings.response.judge(answer) {
-            Verdict::Taken(theirs) => {
-                self.health.record_success();
-                let theirs = theirs.as_deref().map(shown);
-                tracing::debug!(carrier, message_id = %queued.id, provider_id = theirs, "the provider took a message");
-                if let Some(found) = self.looked_up(answer.fields.as_ref(), queued) {
-                    return found;
-                }
-                CarrierAnswer::Taken(vec![reference(queued.id)])
-            }
+    fn abort_tasks(&self) {
+        self.probing.abort();
+        if let Some(polling) = self.polling.get() {
+            polling.abort();
+        }
+    }
+
+    /// What the variables of a request stand for.
+    fn values<'a>(
+        &self,
+        queued: &'a QueuedMessage,
+        report_url: &'a str,
+        items: &'a [Value],
+    ) -> Values<'a> {
+        let now = self.ports.clock.now();
+        Values {
+            subject: Subject::Message(MessageValues {
+                queued,
+                report_url,
+                expires_in: queued.expires_at.duration_since(now).as_secs().max(1),
+                items,
+            }),
+            at: now,
+        }
+    }
+
+    /// Applies an answer to the provider's health.
+    fn record(&self, verdict: &Verdict, answer: &Answer) {
+        match verdict {
+            Verdict::Taken(_) => self.health.record_success(),
             Verdict::Throttled => {
                 self.health.record_answer();
                 self.health
                     .slow_down(answer.retry_after.unwrap_or(DEFAULT_PAUSE));
-                CarrierAnswer::NotNow(Code::THROTTLED)
             }
             Verdict::Failed(why) => {
-                self.health.record_failure(&why);
+                self.health.record_failure(why);
                 if let Some(pause) = answer.retry_after {
                     self.health.slow_down(pause);
                 }
-                CarrierAnswer::NotNow(Code::LINK_DOWN)
             }
-            Verdict::Denied(why) => {
-                self.health.set_down(&why);
-                CarrierAnswer::NotNow(Code::LINK_DOWN)
+            Verdict::Denied(why) => self.health.set_down(why),
+            Verdict::Refused { .. } => self.health.record_answer(),
+        }
+    }
+
+    /// Applies an answer to the message.
+    async fn conclude(
+        &self,
+        verdict: Verdict,
+        answer: &Answer,
+        queued: &QueuedMessage,
+    ) -> CarrierAnswer {
+        let carrier = &self.settings.name;
+        match verdict {
+            Verdict::Taken(theirs) => {
+                let shown_id = theirs.as_deref().map(shown);
+                tracing::debug!(carrier, message_id = %queued.id, provider_id = shown_id, "the provider took a message");
+                if let Some(found) = self.looked_up(answer.fields.as_ref(), queued) {
+                    return found;
+                }
+                self.await_report(queued, theirs.as_deref()).await;
+                CarrierAnswer::Taken(vec![reference(queued.id)])
             }
+            Verdict::Throttled => CarrierAnswer::NotNow(Code::THROTTLED),
+            Verdict::Failed(_) | Verdict::Denied(_) => CarrierAnswer::NotNow(Code::LINK_DOWN),
             Verdict::Refused { code, theirs } => {
-                self.health.record_answer();
                 let status = answer.status.as_u16();
                 tracing::debug!(carrier, message_id = %queued.id, status, provider_code = theirs, %code, "the provider refused a message");
                 CarrierAnswer::Declined(code)
@@ -172,8 +234,7 @@ impl HttpCarrier {
     }
 
     /// What a request without an answer means for the message.
-    fn unanswered(&self, why: &NoAnswer, queued: &QueuedMessage) -> CarrierAnswer {
-        self.health.record_failure(&why.to_string());
+    async fn unanswered(&self, why: &NoAnswer, queued: &QueuedMessage) -> CarrierAnswer {
         if !why.is_unknown() {
             return CarrierAnswer::NotNow(Code::LINK_DOWN);
         }
@@ -189,171 +250,9 @@ impl HttpCarrier {
             %why,
             "no answer to a message; it is not sent again and waits for a report"
         );
+        self.await_report(queued, None).await;
         CarrierAnswer::Taken(vec![reference(queued.id)])
     }
-
-    /// Handles a report about a message, if the URL proves that it may come.
-    async fn take_report(
-        &self,
-        message: MessageId,
-        proof: &str,
-        post: CarrierPost<'_>,
-    ) -> ReportResult {
-        let is_proven = self.links.admits_report(message, proof)
-            && self.is_signed(|| self.links.report_url(message), post);
-        if !is_proven {
-            return ReportResult::Unproven;
-        }
-        let Some(fields) = Fields::read(post.header("content-type"), post.body) else {
-            return not_a_report("The body is neither JSON nor a form.");
-        };
-        if self.is_stopped.load(Ordering::Acquire) {
-            return ReportResult::NotNow;
-        }
-        let stored = match self
-            .settings
-            .report
-            .as_ref()
-            .and_then(|it| it.read(&fields))
-        {
-            Some(content) => {
-                let rules = self.settings.report.as_ref();
-                let theirs = rules.and_then(|it| fields.text(it.id.as_ref()?));
-                let theirs = theirs.as_deref().map(shown);
-                tracing::debug!(carrier = self.settings.name, message_id = %message, provider_id = theirs, "the provider reported");
-                let network = rules.and_then(|it| it.network.read(&fields));
-                self.pass_on(message, content, network).await
-            }
-            None => match self
-                .settings
-                .lookup
-                .as_ref()
-                .and_then(|it| it.read(&fields))
-            {
-                Some(found) => {
-                    let subscriber = found.subscriber(None, &*self.ports.numbers);
-                    let report = subscriber.payload(message);
-                    let (outcome, network) = (subscriber.outcome(), subscriber.network);
-                    self.receive(message, outcome, Some(report), network).await
-                }
-                None => return not_a_report("The body has no state where this carrier has one."),
-            },
-        };
-        self.result(stored)
-    }
-
-    async fn pass_on(
-        &self,
-        message: MessageId,
-        content: ReportContent,
-        network: Option<Network>,
-    ) -> Result<(), ReceiptError> {
-        match content {
-            ReportContent::InTransit => Ok(()),
-            ReportContent::Ended(outcome) => self.receive(message, outcome, None, network).await,
-            // A message that was seen is also delivered, and that report may never come.
-            ReportContent::Seen => {
-                let delivered = Outcome::Delivered;
-                self.receive(message, delivered, None, network).await?;
-                let of = self.carrier_ref(message);
-                self.ports
-                    .receipts
-                    .mark_seen(of, self.ports.clock.now())
-                    .await
-            }
-        }
-    }
-
-    /// Stores a receipt. One that comes before the answer is stored until the answer is.
-    async fn receive(
-        &self,
-        message: MessageId,
-        outcome: Outcome,
-        report: Option<String>,
-        network: Option<Network>,
-    ) -> Result<(), ReceiptError> {
-        let receipt = Receipt {
-            of: self.carrier_ref(message),
-            to: None,
-            outcome,
-            report,
-            network,
-            at: self.ports.clock.now(),
-        };
-        self.ports.receipts.receive(receipt).await.map(drop)
-    }
-
-    fn carrier_ref(&self, message: MessageId) -> CarrierRef {
-        CarrierRef {
-            carrier: self.settings.name.clone(),
-            reference: reference(message),
-        }
-    }
-
-    /// Handles a text from a handset, if the URL proves that it may come.
-    async fn take_text(&self, proof: &str, post: CarrierPost<'_>) -> ReportResult {
-        let is_proven =
-            self.links.admits_inbound(proof) && self.is_signed(|| self.links.inbound_url(), post);
-        let Some(rules) = self.settings.inbound.as_ref().filter(|_| is_proven) else {
-            return ReportResult::Unproven;
-        };
-        let Some(fields) = Fields::read(post.header("content-type"), post.body) else {
-            return not_a_report("The body is neither JSON nor a form.");
-        };
-        if self.is_stopped.load(Ordering::Acquire) {
-            return ReportResult::NotNow;
-        }
-        let shared = self.shared_report(&fields);
-        if let Some((message, content @ (ReportContent::Ended(_) | ReportContent::Seen))) = shared {
-            let rules = self.settings.report.as_ref();
-            let network = rules.and_then(|it| it.network.read(&fields));
-            return self.result(self.pass_on(message, content, network).await);
-        }
-        let text = match rules.read(&self.settings.name, &fields) {
-            Ok(text) => text,
-            // About a message that is still on its way.
-            Err(_) if shared.is_some() => return ReportResult::Yes,
-            Err(error) => return not_a_report(&error.to_string()),
-        };
-        let source = rules.source(&self.settings.name, &fields);
-        let source = source.unwrap_or_else(|| {
-            // Without an ID each one is another text.
-            let mut random = [0; 16];
-            getrandom::fill(&mut random).expect("the operating system gives random bytes");
-            random
-        });
-        let stored = self.ports.handsets.receive_once(source, text).await;
-        match self.result(stored) {
-            ReportResult::Yes => ReportResult::TextStored,
-            other => other,
-        }
-    }
-
-    /// What the provider reports about a message by the URL for inbound messages, if this carrier's does.
-    fn shared_report(&self, fields: &Fields) -> Option<(MessageId, ReportContent)> {
-        let rules = self.settings.report.as_ref().filter(|it| it.is_shared)?;
-        let message = fields.text(rules.id.as_ref()?)?.parse().ok()?;
-        Some((message, rules.read(fields)?))
-    }
-
-    fn is_signed(&self, url: impl FnOnce() -> String, post: CarrierPost<'_>) -> bool {
-        let rules = self.settings.signature.as_ref();
-        rules.is_none_or(|rules| rules.verifies(&url(), post))
-    }
-
-    fn result(&self, stored: Result<(), ReceiptError>) -> ReportResult {
-        match stored {
-            Ok(()) => ReportResult::Yes,
-            Err(error) => {
-                tracing::debug!(carrier = self.settings.name, %error, "a report or a text could not be stored; the provider will send it again");
-                ReportResult::NotNow
-            }
-        }
-    }
-}
-
-fn not_a_report(why: &str) -> ReportResult {
-    ReportResult::NotAReport(why.to_owned())
 }
 
 /// The reference of a message.
@@ -368,7 +267,7 @@ fn host(settings: &HttpSettings) -> Option<Uri> {
 
 impl Drop for HttpCarrier {
     fn drop(&mut self) {
-        self.probing.abort();
+        self.abort_tasks();
     }
 }
 
@@ -378,8 +277,13 @@ impl Carrier for HttpCarrier {
         &self.settings.name
     }
 
+    /// Without what is for questions about reports.
     fn window(&self) -> usize {
-        self.settings.window
+        let window = self.settings.window;
+        match self.settings.poll {
+            Some(_) => window.saturating_sub(poll::slots(window)).max(1),
+            None => window,
+        }
     }
 
     fn health(&self) -> Health {
@@ -407,28 +311,33 @@ impl Carrier for HttpCarrier {
         for _ in 0..queued.shape.parts {
             self.pace.turn().await;
         }
-        let now = self.ports.clock.now();
-        if queued.expires_at <= now {
+        if queued.expires_at <= self.ports.clock.now() {
             // It expired while it waited here, which its next attempt will find out.
             return CarrierAnswer::NotNow(Code::THROTTLED);
         }
+        if let Some(batches) = &self.batches {
+            return self.submit_together(batches, queued).await;
+        }
         let report_url = self.links.report_url(queued.id);
-        let values = Values {
-            queued,
-            report_url: &report_url,
-            expires_in: queued.expires_at.duration_since(now).as_secs().max(1),
-        };
+        let values = self.values(queued, &report_url, &[]);
         let Ok(request) = self.settings.request.build(&values) else {
             return CarrierAnswer::Declined(Code::INTERNAL);
         };
         match self.client.send(request).await {
-            Ok(answer) => self.apply(&answer, queued),
-            Err(why) => self.unanswered(&why, queued),
+            Ok(answer) => {
+                let verdict = self.settings.response.judge(&answer);
+                self.record(&verdict, &answer);
+                self.conclude(verdict, &answer, queued).await
+            }
+            Err(why) => {
+                self.health.record_failure(&why.to_string());
+                self.unanswered(&why, queued).await
+            }
         }
     }
 
     async fn stop(&self) {
         self.is_stopped.store(true, Ordering::Release);
-        self.probing.abort();
+        self.abort_tasks();
     }
 }

@@ -122,6 +122,7 @@ migrations! {
     39 "0039_country" Compatible,
     40 "0040_templates" Compatible,
     41 "0041_request_log" Compatible,
+    42 "0042_report_poll" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -148,6 +148,7 @@ mod operations;
 mod opt_outs;
 mod part_days;
 mod people;
+mod polls;
 pub(crate) mod pool;
 mod pool_claims;
 mod pooler;

@@ -30,6 +30,7 @@ pub(crate) mod operations;
 pub(crate) mod opt_outs;
 mod pages;
 pub(crate) mod people;
+pub(crate) mod polls;
 pub(crate) mod ported;
 pub(crate) mod privacy;
 pub(crate) mod records;

@@ -58,6 +58,7 @@ mod oauth;
 mod operations;
 mod opt_outs;
 mod people;
+mod polls;
 mod ported;
 mod privacy;
 mod prune;

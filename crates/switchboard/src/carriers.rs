@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use domain::Clock;
 use domain::ports::{Carrier, CarrierReports, HandsetSink, ReceiptSink, Store};
 use engine::catalogue::prices::{Format, PriceList};
+use engine::sending::polls::PolledMessages;
 use engine::sending::published_rules::{NamedCarrier, PublishedRules};
 use engine::sending::routing::CarrierFacts;
 use engine::{CarrierHandle, Catalogues, Engine, Plan};
@@ -35,6 +36,8 @@ pub(crate) struct Carriers {
     listening: SocketAddr,
     upstream_reports: Arc<UpstreamReports>,
     http_reports: Arc<HttpReports>,
+    /// The messages that carriers ask about.
+    polls: Arc<PolledMessages>,
     running: Vec<RunningCarrier>,
     /// Carriers that the routing rules name and that this node does not have.
     absent: Vec<Arc<AbsentCarrier>>,
@@ -69,6 +72,7 @@ impl Carriers {
         Self {
             http_reports: HttpReports::new(upstream_reports.clone()),
             upstream_reports,
+            polls: PolledMessages::start(store.clone()),
             engine,
             store,
             clock,
@@ -212,6 +216,7 @@ impl Carriers {
                     receipts: sink,
                     handsets,
                     numbers: outside::number_locator(self.engine.catalogues.clone()),
+                    polls: self.polls.clone(),
                     clock: self.clock.clone(),
                 };
                 let carrier = HttpCarrier::start(settings, ports);

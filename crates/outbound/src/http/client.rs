@@ -96,13 +96,17 @@ impl ProviderClient {
                     Fields::read(kind, &body)
                 }
                 // The status says enough.
-                BodyEnd::Cut => None,
+                BodyEnd::Cut => {
+                    body.clear();
+                    None
+                }
                 BodyEnd::Broken => return Err(NoAnswer::Cut),
             };
             Ok(Answer {
                 status,
                 retry_after,
                 fields,
+                body,
             })
         };
         let answered = timeout(self.timeout, exchange).await;

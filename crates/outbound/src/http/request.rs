@@ -1,14 +1,13 @@
 //! Builds the request for a message from its description.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use domain::Timestamp;
 use domain::delivery::QueuedMessage;
 use domain::message::text::Coding;
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
 use http::{Method, Request, Uri};
 use http_body_util::Full;
@@ -17,8 +16,14 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use super::rule::RuleError;
-use super::template::{JsonTemplate, Secrets, Template, Values, Variable};
+use super::signing::{SigningDescription, SigningRules};
+use super::template::{JsonTemplate, Secrets, Template};
+use super::values::{Scope, Values, Variable};
 use crate::exchange::AGENT;
+
+mod description;
+
+use self::description::Reader;
 
 static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -34,6 +39,9 @@ pub struct RequestDescription {
     pub query: Vec<(String, Value)>,
     pub json: Option<Value>,
     pub form: Option<Vec<(String, Value)>>,
+    pub hmac: Option<SigningDescription>,
+    /// What a request for several messages has for each of them.
+    pub item: Option<Value>,
 }
 
 /// The request of a carrier.
@@ -45,6 +53,8 @@ pub struct RequestRules {
     basic: Option<(Template, Template)>,
     query: Vec<(String, Template)>,
     body: Body,
+    signing: Option<SigningRules>,
+    item: Option<JsonTemplate>,
 }
 
 #[derive(Debug, Clone)]
@@ -60,55 +70,68 @@ enum Body {
 pub(super) struct Unbuildable;
 
 impl RequestRules {
-    /// Reads a description. `base_url` is put before a URL that is only a path.
+    /// Reads the description of the request for a message. `base_url` is put before a URL that is only a path.
     pub fn parse(
         description: &RequestDescription,
         base_url: Option<&Url>,
         secrets: &Secrets,
     ) -> Result<Self, RuleError> {
-        let method = Method::from_bytes(description.method.as_bytes())
-            .ok()
-            .filter(|method| {
-                [Method::GET, Method::POST, Method::PUT, Method::PATCH].contains(method)
-            })
-            .ok_or_else(|| {
-                let given = &description.method;
-                RuleError::new(
-                    "request.method",
-                    format!("'{given}' must be GET, POST, PUT or PATCH"),
-                )
-            })?;
-        let body = match (&description.json, &description.form) {
-            (Some(_), Some(_)) => {
-                let both = "is set, and so is request.form; a request has one body";
-                return Err(RuleError::new("request.json", both));
-            }
-            (Some(json), None) => Body::Json(parse_json(json, secrets)?),
-            (None, Some(form)) => Body::Form(parse_pairs("request.form", form, secrets)?),
-            (None, None) => Body::None,
+        let scope = match description.item {
+            Some(_) => Scope::Batch,
+            None => Scope::Message,
         };
-        if method == Method::GET && !matches!(body, Body::None) {
-            let body = "is GET, which has no body; give request.query, or another method";
-            return Err(RuleError::new("request.method", body));
+        let reader = Reader {
+            within: "request",
+            scope,
+            secrets,
+        };
+        let mut rules = reader.request(description, base_url)?;
+        if let Some(item) = &description.item {
+            rules.check_shared()?;
+            let reader = Reader {
+                within: "batch",
+                scope: Scope::Message,
+                secrets,
+            };
+            rules.item = Some(reader.json("item", item)?);
         }
-        let basic = description
-            .basic
-            .as_ref()
-            .map(|(user, password)| -> Result<_, RuleError> {
-                let parse = |key, text: &str| parse_text(key, text, secrets);
-                Ok((
-                    parse("request.basic.user", user)?,
-                    parse("request.basic.password", password)?,
-                ))
-            });
-        Ok(Self {
-            method,
-            url: parse_url(&description.url, base_url, secrets)?,
-            headers: parse_headers(description, secrets)?,
-            basic: basic.transpose()?,
-            query: parse_pairs("request.query", &description.query, secrets)?,
-            body,
-        })
+        Ok(rules)
+    }
+
+    /// A request for several messages must have nothing that only one of them has.
+    fn check_shared(&self) -> Result<(), RuleError> {
+        for (name, variable) in [
+            ("to", Variable::To),
+            ("to_digits", Variable::ToDigits),
+            ("id", Variable::Id),
+            ("report_url", Variable::ReportUrl),
+        ] {
+            if self.has(variable) {
+                let problem = format!(
+                    "'{{{{ {name} }}}}' is only for one message of a batch; it belongs in batch.item"
+                );
+                return Err(RuleError::new("request", problem));
+            }
+        }
+        if !self.has(Variable::Items) {
+            let problem = "has no {{ items }}, which stands for the messages of a batch";
+            return Err(RuleError::new("request", problem));
+        }
+        Ok(())
+    }
+
+    /// Reads the description of the request that asks for a report.
+    pub fn parse_poll(
+        description: &RequestDescription,
+        base_url: Option<&Url>,
+        secrets: &Secrets,
+    ) -> Result<Self, RuleError> {
+        let reader = Reader {
+            within: "poll.request",
+            scope: Scope::Poll,
+            secrets,
+        };
+        reader.request(description, base_url)
     }
 
     /// Whether the provider gets to know where to send its reports.
@@ -121,6 +144,11 @@ impl RequestRules {
         self.has(Variable::Id)
     }
 
+    /// Whether the request needs the provider's ID of the message.
+    pub fn has_provider_id(&self) -> bool {
+        self.has(Variable::ProviderId)
+    }
+
     fn has(&self, variable: Variable) -> bool {
         let in_pairs = |pairs: &[(String, Template)]| pairs.iter().any(|(_, it)| it.has(variable));
         let in_body = match &self.body {
@@ -129,6 +157,7 @@ impl RequestRules {
             Body::Form(form) => in_pairs(form),
         };
         in_body
+            || self.item.as_ref().is_some_and(|item| item.has(variable))
             || self.url.has(variable)
             || in_pairs(&self.query)
             || self.headers.iter().any(|(_, it)| it.has(variable))
@@ -157,25 +186,55 @@ impl RequestRules {
         needs.all(|(variable, _)| self.has(variable))
     }
 
-    pub(super) fn build(&self, values: &Values<'_>) -> Result<Request<Full<Bytes>>, Unbuildable> {
-        let (body, kind) = match &self.body {
+    /// What a request for several messages has for this one.
+    pub(super) fn item(&self, values: &Values<'_>) -> Option<Value> {
+        self.item.as_ref()?.fill(values)
+    }
+
+    /// What the request has apart from its items and the time. Messages with the same outline can go together.
+    pub(super) fn outline(&self, values: &Values<'_>) -> Result<String, Unbuildable> {
+        let values = Values {
+            at: Timestamp::UNIX_EPOCH,
+            ..*values
+        };
+        let mut headers = HeaderMap::new();
+        self.add_headers(&mut headers, &values)?;
+        let headers: Vec<&[u8]> = headers.values().map(HeaderValue::as_bytes).collect();
+        let headers = String::from_utf8_lossy(&headers.join(&b'\n')).into_owned();
+        let (body, _) = self.body(&values);
+        Ok(format!("{}\n{headers}\n{body}", self.uri(&values)?))
+    }
+
+    /// The body, with its content type.
+    fn body(&self, values: &Values<'_>) -> (String, Option<&'static HeaderValue>) {
+        match &self.body {
             Body::None => (String::new(), None),
             Body::Json(json) => {
                 let value = json.fill(values).unwrap_or_default();
                 (value.to_string(), Some(&JSON))
             }
             Body::Form(form) => (encode_pairs(form, values), Some(&FORM)),
-        };
-        let mut request = Request::new(Full::from(body));
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.uri(values)?;
-        let headers = request.headers_mut();
+        }
+    }
+
+    pub(super) fn build(&self, values: &Values<'_>) -> Result<Request<Full<Bytes>>, Unbuildable> {
+        let (body, kind) = self.body(values);
+        let uri = self.uri(values)?;
+        let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         headers.insert(ACCEPT, JSON.clone());
         if let Some(kind) = kind {
             headers.insert(CONTENT_TYPE, kind.clone());
         }
-        self.add_headers(headers, values)?;
+        self.add_headers(&mut headers, values)?;
+        if let Some(signing) = &self.signing {
+            let signed = signing.sign(&self.method, &uri, &body, values, &mut headers);
+            signed.ok_or(Unbuildable)?;
+        }
+        let mut request = Request::new(Full::from(body));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
         Ok(request)
     }
 
@@ -215,103 +274,6 @@ impl RequestRules {
         }
         Ok(())
     }
-}
-
-fn parse_text(
-    key: impl fmt::Display,
-    text: &str,
-    secrets: &Secrets,
-) -> Result<Template, RuleError> {
-    Template::parse(text, secrets).map_err(|error| RuleError::new(key, error))
-}
-
-fn parse_json(json: &Value, secrets: &Secrets) -> Result<JsonTemplate, RuleError> {
-    JsonTemplate::parse(json, secrets).map_err(|wrong| {
-        let key = match wrong.path.as_str() {
-            "" => "request.json".to_owned(),
-            path => format!("request.json.{path}"),
-        };
-        RuleError::new(key, wrong.error)
-    })
-}
-
-/// Fields of a form or a query. Each is a text, a number or a truth value.
-fn parse_pairs(
-    within: &str,
-    pairs: &[(String, Value)],
-    secrets: &Secrets,
-) -> Result<Vec<(String, Template)>, RuleError> {
-    let pair = |(name, value): &(String, Value)| {
-        let key = format!("{within}.{name}");
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(_) | Value::Bool(_) => value.to_string(),
-            _ => {
-                return Err(RuleError::new(
-                    key,
-                    "must be a text, a number or true or false",
-                ));
-            }
-        };
-        Ok((name.clone(), parse_text(key, &text, secrets)?))
-    };
-    pairs.iter().map(pair).collect()
-}
-
-fn parse_headers(
-    description: &RequestDescription,
-    secrets: &Secrets,
-) -> Result<Vec<(HeaderName, Template)>, RuleError> {
-    let header = |(name, text): &(String, String)| {
-        let key = format!("request.headers.{name}");
-        let header: HeaderName = name
-            .parse()
-            .map_err(|_| RuleError::new(&key, format!("'{name}' is no name of a header")))?;
-        // These follow from the URL and the body.
-        if header == HOST || header == "content-length" || header == "transfer-encoding" {
-            return Err(RuleError::new(
-                key,
-                "cannot be set; it follows from the request",
-            ));
-        }
-        if header == AUTHORIZATION && description.basic.is_some() {
-            return Err(RuleError::new(
-                key,
-                "is set, and so is request.basic; give one of them",
-            ));
-        }
-        Ok((header, parse_text(key, text, secrets)?))
-    };
-    description.headers.iter().map(header).collect()
-}
-
-/// The host must not depend on the message.
-fn parse_url(text: &str, base_url: Option<&Url>, secrets: &Secrets) -> Result<Template, RuleError> {
-    let wrong = |problem: &str| RuleError::new("request.url", problem.to_owned());
-    let whole = match base_url {
-        Some(base) if text.starts_with('/') => {
-            format!("{}{text}", base.as_str().trim_end_matches('/'))
-        }
-        _ => text.to_owned(),
-    };
-    let template = parse_text("request.url", &whole, secrets)?;
-    let start = template.fixed_start();
-    let not_web = "must begin with http:// or https:// and a host, or with / where base_url is set";
-    let (scheme, behind) = start.split_once("://").ok_or_else(|| wrong(not_web))?;
-    let has_host = template.is_fixed() || behind.contains('/');
-    if !matches!(scheme, "http" | "https") || !has_host {
-        return Err(wrong(not_web));
-    }
-    let url = Url::parse(start).map_err(|_| wrong(not_web))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("must hold no user or password; give request.basic"));
-    }
-    if whole.contains('#') {
-        return Err(wrong("must hold no fragment"));
-    }
-    let bad_character = "holds a character that no URL has; write it percent-encoded";
-    Uri::try_from(template.outline()).map_err(|_| wrong(bad_character))?;
-    Ok(template)
 }
 
 fn encode_pairs(pairs: &[(String, Template)], values: &Values<'_>) -> String {

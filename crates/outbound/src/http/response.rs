@@ -10,6 +10,8 @@ use super::rule::{CodeTable, RuleError};
 
 /// How much of a provider's code is shown.
 const MAX_SHOWN_CHARS: usize = 32;
+/// The longest ID or code in an answer that is text.
+const MAX_WORD_BYTES: usize = 256;
 
 /// HTTP statuses, each one status or a class such as `2xx`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,12 +75,18 @@ pub struct ResponseRules {
     pub later: Statuses,
     /// The provider's ID of the message.
     pub id: Option<Pointer>,
+    /// In an answer that is text, its ID follows this.
+    pub id_after: Option<String>,
     /// The state of the message in an answer that takes the request.
     pub state: Option<Pointer>,
     /// States, in any case, of a message that is refused.
     pub refused: Vec<String>,
+    /// An answer that takes the request and begins with one of these texts, in any case, refuses the message.
+    pub refused_text: Vec<String>,
     /// The provider's code of a refusal.
     pub error: Option<Pointer>,
+    /// In an answer that is text, the code follows this.
+    pub error_after: Option<String>,
     pub errors: CodeTable,
 }
 
@@ -90,6 +98,8 @@ pub(super) struct Answer {
     pub(super) retry_after: Option<Duration>,
     /// `None` if the body can be read neither as JSON nor as a form.
     pub(super) fields: Option<Fields>,
+    /// Empty if it is too long.
+    pub(super) body: Vec<u8>,
 }
 
 /// What an answer means.
@@ -110,16 +120,11 @@ pub(super) enum Verdict {
 impl ResponseRules {
     pub(super) fn judge(&self, answer: &Answer) -> Verdict {
         let status = answer.status;
-        let text = |pointer: Option<&Pointer>| answer.fields.as_ref()?.text(pointer?);
-        let is_refused = |state: String| {
-            let mut refused = self.refused.iter();
-            refused.any(|it| it.eq_ignore_ascii_case(&state))
-        };
         if self.taken.has(status) {
-            return if text(self.state.as_ref()).is_some_and(is_refused) {
-                self.refuse(text(self.error.as_ref()))
+            return if self.is_refused(answer) {
+                self.refusal(answer)
             } else {
-                Verdict::Taken(text(self.id.as_ref()))
+                Verdict::Taken(answer.find(self.id.as_ref(), self.id_after.as_deref()))
             };
         }
         let is_denied = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -136,15 +141,59 @@ impl ResponseRules {
                 Verdict::Throttled
             };
         }
-        self.refuse(text(self.error.as_ref()))
+        self.refusal(answer)
     }
 
-    fn refuse(&self, theirs: Option<String>) -> Verdict {
+    /// Whether an answer that takes the request refuses the message.
+    fn is_refused(&self, answer: &Answer) -> bool {
+        let state = answer.find(self.state.as_ref(), None);
+        state.is_some_and(|state| self.is_refused_state(&state))
+            || answer.begins_with_one_of(&self.refused_text)
+    }
+
+    pub(super) fn is_refused_state(&self, state: &str) -> bool {
+        let mut refused = self.refused.iter();
+        refused.any(|it| it.eq_ignore_ascii_case(state))
+    }
+
+    fn refusal(&self, answer: &Answer) -> Verdict {
+        self.refuse(answer.find(self.error.as_ref(), self.error_after.as_deref()))
+    }
+
+    pub(super) fn refuse(&self, theirs: Option<String>) -> Verdict {
         Verdict::Refused {
             code: self.errors.code(theirs.as_deref()),
             theirs: theirs.map(|theirs| shown(&theirs)),
         }
     }
+}
+
+impl Answer {
+    /// The value at the pointer, else what follows `after` in the text.
+    fn find(&self, pointer: Option<&Pointer>, after: Option<&str>) -> Option<String> {
+        let at_pointer = pointer.and_then(|pointer| self.fields.as_ref()?.text(pointer));
+        at_pointer.or_else(|| word_after(after?, &String::from_utf8_lossy(&self.body)))
+    }
+
+    fn begins_with_one_of(&self, starts: &[String]) -> bool {
+        let body = self.body.trim_ascii_start();
+        let begins = |start: &String| {
+            let beginning = body.get(..start.len());
+            beginning.is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()))
+        };
+        starts.iter().any(begins)
+    }
+}
+
+/// The word that follows `after`, up to white space or a character that separates values.
+fn word_after(after: &str, text: &str) -> Option<String> {
+    let (_, rest) = text.split_once(after)?;
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let is_end = |c: char| c.is_whitespace() || c.is_control() || ",;|<\"'".contains(c);
+    let word = rest.split(is_end).next()?;
+    (1..=MAX_WORD_BYTES)
+        .contains(&word.len())
+        .then(|| word.to_owned())
 }
 
 /// A provider's code, made safe to log.
@@ -170,8 +219,11 @@ mod tests {
             taken: statuses(&["2xx", "409"]),
             later: statuses(&["429", "5xx"]),
             id: Pointer::parse("response.id", "/messages/0/id").ok(),
+            id_after: None,
             state: Pointer::parse("response.state", "/messages/0/state").ok(),
             refused: vec!["rejected".to_owned()],
+            refused_text: Vec::new(),
+            error_after: None,
             error: Pointer::parse("response.error", "/code").ok(),
             errors: CodeTable::parse("response.errors", &errors).expect("codes"),
         }
@@ -182,6 +234,7 @@ mod tests {
             status: StatusCode::from_u16(status).expect("a status"),
             retry_after: None,
             fields: Fields::read(None, body.as_bytes()),
+            body: body.as_bytes().to_vec(),
         }
     }
 
@@ -219,6 +272,45 @@ mod tests {
         ] {
             assert_eq!(
                 rules().judge(&answer(status, body)),
+                expected,
+                "{status} {body}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_may_be_text() {
+        let rules = ResponseRules {
+            id_after: Some("ID:".to_owned()),
+            refused_text: vec!["ERR".to_owned(), "<error".to_owned()],
+            error_after: Some("ERR: ".to_owned()),
+            ..rules()
+        };
+        let taken = |id: Option<&str>| Verdict::Taken(id.map(str::to_owned));
+        let refused = |code, theirs: Option<&str>| Verdict::Refused {
+            code: Code::new(code).expect("a code"),
+            theirs: theirs.map(str::to_owned),
+        };
+        let long = format!("ID: {}", "x".repeat(300));
+        for (status, body, expected) in [
+            (200, "ID: 7f-1\nTo: 371", taken(Some("7f-1"))),
+            (200, "OK ID:7|371", taken(Some("7"))),
+            (200, "<r>ID:7</r>", taken(Some("7"))),
+            (200, "ID: \n7", taken(None)),
+            (200, "ID:", taken(None)),
+            (200, "OK", taken(None)),
+            (200, long.as_str(), taken(None)),
+            // Only the beginning says whether it is refused.
+            (200, "ID: 7 ERR: 30", taken(Some("7"))),
+            (200, r#"{"messages":[{"id":"SM1"}]} "#, taken(Some("SM1"))),
+            (200, "ERR: 30, no route", refused(31, Some("30"))),
+            (200, " err: 30", refused(8, None)),
+            (200, "ERR", refused(8, None)),
+            (200, "<ERROR code='1'/>", refused(8, None)),
+            (400, "ERR: 21211", refused(1, Some("21211"))),
+        ] {
+            assert_eq!(
+                rules.judge(&answer(status, body)),
                 expected,
                 "{status} {body}"
             );

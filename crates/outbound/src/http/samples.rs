@@ -7,7 +7,8 @@ use domain::{
     Originator, Priority, Timestamp,
 };
 
-use super::template::{Secrets, Values};
+use super::template::Secrets;
+use super::values::{MessageValues, Subject, Values};
 
 pub(super) fn now() -> Timestamp {
     Timestamp::from_second(1_731_672_000).expect("in range")
@@ -65,8 +66,12 @@ pub(super) fn viber() -> QueuedMessage {
 
 pub(super) fn values(queued: &QueuedMessage) -> Values<'_> {
     Values {
-        queued,
-        report_url: "https://sms.example/r?a=b",
-        expires_in: 600,
+        subject: Subject::Message(MessageValues {
+            queued,
+            report_url: "https://sms.example/r?a=b",
+            expires_in: 600,
+            items: &[],
+        }),
+        at: now(),
     }
 }

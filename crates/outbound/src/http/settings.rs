@@ -9,8 +9,10 @@ use domain::Channel;
 use domain::encryption::KEY_BYTES;
 use url::Url;
 
+use super::batch::BatchRules;
 use super::inbound::InboundRules;
 use super::lookup::LookupRules;
+use super::poll::PollRules;
 use super::report::ReportRules;
 use super::request::RequestRules;
 use super::response::ResponseRules;
@@ -26,9 +28,13 @@ pub struct HttpSettings {
     pub channels: Vec<Channel>,
     pub request: RequestRules,
     pub response: ResponseRules,
+    /// If several messages go in one request.
+    pub batch: Option<BatchRules>,
     pub report: Option<ReportRules>,
     pub inbound: Option<InboundRules>,
     pub lookup: Option<LookupRules>,
+    /// How the provider is asked for reports.
+    pub poll: Option<PollRules>,
     /// How the provider signs what it sends.
     pub signature: Option<SignatureRules>,
     /// The base URL of this service, as the provider reaches it.

@@ -168,7 +168,7 @@ fn authorization<'a>(post: CarrierPost<'a>, scheme: &str) -> Option<&'a str> {
 }
 
 impl HmacHash {
-    fn algorithm(self) -> hmac::Algorithm {
+    pub(super) fn algorithm(self) -> hmac::Algorithm {
         match self {
             Self::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
             Self::Sha256 => hmac::HMAC_SHA256,

@@ -7,9 +7,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use domain::delivery::QueuedMessage;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
+
+use super::values::{Filled, Scope, Values, Variable};
 
 /// Everything but the unreserved characters of RFC 3986.
 const URL_RESERVED: &AsciiSet = &NON_ALPHANUMERIC
@@ -25,40 +26,12 @@ const MAX_DEPTH: usize = 16;
 /// The secrets that templates may use, by name.
 pub type Secrets = BTreeMap<String, String>;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Variable {
-    /// The recipient, with a plus sign.
-    To,
-    /// The recipient, without a plus sign.
-    ToDigits,
-    From,
-    Text,
-    Id,
-    Parts,
-    Coding,
-    Udh,
-    ExpiresIn,
-    ReportUrl,
-    ImageUrl,
-    ButtonTitle,
-    ButtonUrl,
+/// What a template may refer to.
+#[derive(Clone, Copy)]
+pub(super) struct Vocabulary<'a> {
+    pub(super) scope: Scope,
+    pub(super) secrets: &'a Secrets,
 }
-
-const VARIABLES: [(&str, Variable); 13] = [
-    ("to", Variable::To),
-    ("to_digits", Variable::ToDigits),
-    ("from", Variable::From),
-    ("text", Variable::Text),
-    ("id", Variable::Id),
-    ("parts", Variable::Parts),
-    ("coding", Variable::Coding),
-    ("udh", Variable::Udh),
-    ("expires_in", Variable::ExpiresIn),
-    ("report_url", Variable::ReportUrl),
-    ("image_url", Variable::ImageUrl),
-    ("button_title", Variable::ButtonTitle),
-    ("button_url", Variable::ButtonUrl),
-];
 
 /// A text that is no template. It says what to give instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,19 +39,13 @@ pub enum TemplateError {
     #[error("a '{{{{' has no '}}}}'")]
     Unclosed,
     #[error(
-        "'{{{{ {0} }}}}' is no variable; there are {list}, and secret.NAME for each key of secret",
-        list = variable_names()
+        "'{{{{ {name} }}}}' is no variable here; there are {known}, and secret.NAME for each key of secret"
     )]
-    Unknown(String),
+    Unknown { name: String, known: String },
     #[error("'{{{{ secret.{0} }}}}' is not set; add {0} to secret")]
     UnknownSecret(String),
     #[error("objects and lists are nested more than {MAX_DEPTH} deep")]
     TooDeep,
-}
-
-fn variable_names() -> String {
-    let names: Vec<&str> = VARIABLES.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
 }
 
 /// A text with variables. Its debug form does not show secrets.
@@ -105,67 +72,14 @@ impl fmt::Debug for Template {
     }
 }
 
-/// The value of a variable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Filled<'a> {
-    Text(Cow<'a, str>),
-    Number(i64),
-    /// The message has no such thing.
-    Nothing,
-}
-
-/// What the variables stand for.
-#[derive(Clone, Copy)]
-pub(super) struct Values<'a> {
-    pub(super) queued: &'a QueuedMessage,
-    pub(super) report_url: &'a str,
-    /// In seconds.
-    pub(super) expires_in: i64,
-}
-
-impl<'a> Values<'a> {
-    fn get(&self, variable: Variable) -> Filled<'a> {
-        let queued = self.queued;
-        let owned = |text: Option<String>| match text {
-            Some(text) => Filled::Text(text.into()),
-            None => Filled::Nothing,
-        };
-        let borrowed = |text: Option<&'a str>| match text {
-            Some(text) => Filled::Text(text.into()),
-            None => Filled::Nothing,
-        };
-        let interactive = queued.interactive.as_ref();
-        let button = interactive.and_then(|it| it.action.as_ref());
-        match variable {
-            Variable::To => owned(Some(queued.to.to_string())),
-            Variable::ToDigits => borrowed(Some(queued.to.digits())),
-            Variable::From => owned(queued.from.as_ref().map(ToString::to_string)),
-            Variable::Text => borrowed(Some(&queued.text)),
-            Variable::Id => owned(Some(queued.id.to_string())),
-            Variable::Parts => Filled::Number(queued.shape.parts.into()),
-            Variable::Coding => Filled::Number(queued.shape.coding.number().into()),
-            Variable::Udh => owned(queued.udh.as_ref().map(|udh| hex(udh.as_bytes()))),
-            Variable::ExpiresIn => Filled::Number(self.expires_in),
-            Variable::ReportUrl => borrowed(Some(self.report_url)),
-            Variable::ImageUrl => {
-                borrowed(interactive.and_then(|it| Some(it.image.as_ref()?.as_str())))
-            }
-            Variable::ButtonTitle => borrowed(button.map(|button| button.title.as_str())),
-            Variable::ButtonUrl => borrowed(button.map(|button| button.url.as_str())),
-        }
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-    }
-    text
-}
-
 impl Template {
+    /// A template of a request for a message.
     pub fn parse(text: &str, secrets: &Secrets) -> Result<Self, TemplateError> {
+        let scope = Scope::Message;
+        Self::parse_in(text, Vocabulary { scope, secrets })
+    }
+
+    pub(super) fn parse_in(text: &str, vocabulary: Vocabulary<'_>) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
@@ -173,7 +87,7 @@ impl Template {
             if !before.is_empty() {
                 parts.push(Part::Text(before.to_owned()));
             }
-            parts.push(Part::parse(name.trim(), secrets)?);
+            parts.push(Part::parse(name.trim(), vocabulary)?);
             rest = behind;
         }
         if !rest.is_empty() {
@@ -242,10 +156,12 @@ impl Template {
 
     /// A value in JSON. A single variable keeps its type.
     fn json(&self, values: &Values<'_>) -> Option<Value> {
-        if let [Part::Variable(only)] = self.0[..]
-            && let Filled::Number(number) = values.get(only)
-        {
-            return Some(number.into());
+        if let [Part::Variable(only)] = self.0[..] {
+            match values.get(only) {
+                Filled::Number(number) => return Some(number.into()),
+                Filled::List(items) => return Some(items.into()),
+                Filled::Text(_) | Filled::Nothing => {}
+            }
         }
         self.text(values).map(Value::String)
     }
@@ -261,6 +177,7 @@ impl Template {
                     Filled::Number(number) => {
                         write!(joined, "{number}").expect("a string takes everything");
                     }
+                    Filled::List(items) => joined.push_str(&encode(&comma_separated(items))),
                     Filled::Nothing => {}
                 },
             }
@@ -270,18 +187,35 @@ impl Template {
 }
 
 impl Part {
-    fn parse(name: &str, secrets: &Secrets) -> Result<Self, TemplateError> {
+    fn parse(name: &str, vocabulary: Vocabulary<'_>) -> Result<Self, TemplateError> {
         if let Some(secret) = name.strip_prefix(SECRET_PREFIX) {
-            let value = secrets.get(secret).cloned();
+            let value = vocabulary.secrets.get(secret).cloned();
             let unknown = || TemplateError::UnknownSecret(secret.to_owned());
             return value.map(Self::Secret).ok_or_else(unknown);
         }
-        let known = VARIABLES.iter().find(|(known, _)| *known == name);
-        let unknown = || TemplateError::Unknown(name.to_owned());
+        let scope = vocabulary.scope;
+        let known = scope.variables().find(|(known, _)| *known == name);
+        let unknown = || {
+            let known: Vec<&str> = scope.variables().map(|(known, _)| *known).collect();
+            TemplateError::Unknown {
+                name: name.to_owned(),
+                known: known.join(", "),
+            }
+        };
         known
             .map(|(_, variable)| Self::Variable(*variable))
             .ok_or_else(unknown)
     }
+}
+
+/// The items of a list in a place that has no lists.
+fn comma_separated(items: &[Value]) -> String {
+    let text = |item: &Value| match item {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let texts: Vec<String> = items.iter().map(text).collect();
+    texts.join(",")
 }
 
 /// A JSON value whose texts are templates.
@@ -302,13 +236,16 @@ pub(super) struct JsonTemplateError {
 }
 
 impl JsonTemplate {
-    pub(super) fn parse(value: &Value, secrets: &Secrets) -> Result<Self, JsonTemplateError> {
-        Self::parse_at(value, secrets, "", 0)
+    pub(super) fn parse(
+        value: &Value,
+        vocabulary: Vocabulary<'_>,
+    ) -> Result<Self, JsonTemplateError> {
+        Self::parse_at(value, vocabulary, "", 0)
     }
 
     fn parse_at(
         value: &Value,
-        secrets: &Secrets,
+        vocabulary: Vocabulary<'_>,
         path: &str,
         depth: usize,
     ) -> Result<Self, JsonTemplateError> {
@@ -324,10 +261,15 @@ impl JsonTemplate {
             return Err(wrong(TemplateError::TooDeep));
         }
         Ok(match value {
-            Value::String(text) => Self::Text(Template::parse(text, secrets).map_err(wrong)?),
+            Value::String(text) => Self::Text(Template::parse_in(text, vocabulary).map_err(wrong)?),
             Value::Array(items) => {
                 let item = |(index, item): (usize, &Value)| {
-                    Self::parse_at(item, secrets, &below(&(index + 1).to_string()), depth + 1)
+                    Self::parse_at(
+                        item,
+                        vocabulary,
+                        &below(&(index + 1).to_string()),
+                        depth + 1,
+                    )
                 };
                 Self::List(
                     items
@@ -339,7 +281,7 @@ impl JsonTemplate {
             }
             Value::Object(fields) => {
                 let field = |(key, value): (&String, &Value)| -> Result<_, JsonTemplateError> {
-                    let parsed = Self::parse_at(value, secrets, &below(key), depth + 1)?;
+                    let parsed = Self::parse_at(value, vocabulary, &below(key), depth + 1)?;
                     Ok((key.clone(), parsed))
                 };
                 Self::Object(fields.iter().map(field).collect::<Result<_, _>>()?)

@@ -366,6 +366,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("ported_number", &["number"]).sums(&["number", "network", "change"]),
     Table::changing("text_template", &["account_id", "name"]).sums(&["account_id"]),
     Table::changing("refused_request", &["account_id", "at_us"]).sums(&["at_us", "status"]),
+    Table::changing("report_poll", &["carrier", "id"]).sums(&["id", "due_us"]),
     Table::changing("list_change", &[])
         .sums(&["opt_outs", "blocks", "ported", "ported_removed"])
         .differing(BY_ROWID, NONE),

@@ -158,6 +158,7 @@ mod part_days;
 mod parts;
 mod people;
 mod plans;
+mod polls;
 mod pools;
 mod ported;
 mod privacy;

@@ -18,6 +18,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE account DROP COLUMN low_balance_micros;
         DROP TABLE account_reply; DROP TABLE inbound_reply;
         DROP TABLE text_template; DROP TABLE refused_request;
+        DROP TABLE report_poll;
         DROP TABLE ported_number; ALTER TABLE account DROP COLUMN ported_numbers;
         ALTER TABLE early_receipt DROP COLUMN network;
         DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change; DROP TABLE verification;

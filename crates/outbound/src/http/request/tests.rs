@@ -1,7 +1,9 @@
 use http_body_util::BodyExt as _;
 use serde_json::json;
 
-use super::super::samples::{message, secrets, values, viber};
+use super::super::samples::{message, now, secrets, values, viber};
+use super::super::signature::{HmacEncoding, HmacHash};
+use super::super::values::{MessageValues, Subject};
 use super::*;
 
 fn description() -> RequestDescription {
@@ -233,5 +235,168 @@ fn a_message_that_would_lose_something_is_not_carried() {
     ] {
         assert_eq!(texts_only.can_carry(&queued), is_carried, "{name}");
         assert!(everything.can_carry(&queued), "{name}");
+    }
+}
+
+fn hmac(signed: &str, header: &str, value: &str) -> SigningDescription {
+    SigningDescription {
+        key: "{{ secret.key }}".to_owned(),
+        hash: HmacHash::Sha256,
+        encoding: HmacEncoding::Hex,
+        signed: signed.to_owned(),
+        header: header.to_owned(),
+        value: value.to_owned(),
+    }
+}
+
+#[test]
+fn a_request_is_signed() {
+    let signed = "{{ method }}\n{{ path }}\n{{ timestamp }}\n{{ body }}";
+    let base64 = SigningDescription {
+        hash: HmacHash::Sha512,
+        encoding: HmacEncoding::Base64,
+        ..hmac("{{ body }}", "X-Signature", "{{ signature }}")
+    };
+    for (hmac, header, expected) in [
+        (
+            hmac(signed, "Authorization", "HMAC me:{{ signature }}"),
+            "authorization",
+            "HMAC me:a1d8faa9d4ae651ba68b232070d5843f6b3923a5789bedc9839982c4c877dd50",
+        ),
+        (
+            base64,
+            "x-signature",
+            "UiKa67pLW7xHZPrgzhyd4ZAr+CejUsAwF+grKRskhjQsaUf4xFt2v2lYxKO1nvr0A1bHzEgNkJWAZbPIYmVuyA==",
+        ),
+    ] {
+        let request = RequestDescription {
+            headers: vec![("X-Timestamp".to_owned(), "{{ timestamp }}".to_owned())],
+            query: vec![pair("a", json!(1))],
+            json: Some(json!({ "text": "{{ text }}" })),
+            hmac: Some(hmac),
+            ..description()
+        };
+        let request = build(&request, &message("Hi"));
+        assert_eq!(request.headers()["x-timestamp"], "1731672000");
+        assert_eq!(request.headers()[header], expected);
+        assert!(request.headers()[header].is_sensitive());
+    }
+}
+
+#[test]
+fn mistakes_in_the_signature_name_their_key() {
+    for (hmac, expected) in [
+        (
+            SigningDescription {
+                key: "{{ text }}".to_owned(),
+                ..hmac("{{ body }}", "X-Signature", "{{ signature }}")
+            },
+            "request.hmac.key: must be a secret",
+        ),
+        (
+            hmac("{{ text }}", "X-Signature", "{{ signature }}"),
+            "request.hmac.signed: '{{ text }}' is no variable here; there are method, path, body, timestamp",
+        ),
+        (
+            hmac("{{ body }}", "Host", "{{ signature }}"),
+            "request.hmac.header: cannot be set",
+        ),
+        (
+            hmac("{{ body }}", "X-Signature", "{{ body }}"),
+            "request.hmac.value: '{{ body }}' is no variable here; there are signature, timestamp",
+        ),
+    ] {
+        let request = RequestDescription {
+            hmac: Some(hmac),
+            ..description()
+        };
+        let error = parse(&request).expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_poll_names_the_message_as_the_provider_does() {
+    let request = RequestDescription {
+        method: "GET".to_owned(),
+        url: "https://provider.example/messages/{{ provider_id }}".to_owned(),
+        query: vec![
+            pair("ref", json!("{{ id }}")),
+            pair("key", json!("{{ secret.key }}")),
+        ],
+        ..RequestDescription::default()
+    };
+    let rules = RequestRules::parse_poll(&request, None, &secrets()).expect("a request");
+    assert!(rules.has_provider_id());
+    let values = Values {
+        subject: Subject::Poll {
+            id: domain::MessageId::new(7).expect("in range"),
+            provider_id: "a/1",
+        },
+        at: now(),
+    };
+    let built = rules.build(&values).expect("a request");
+    let expected = "https://provider.example/messages/a%2F1?ref=7&key=hunter2";
+    assert_eq!(built.uri(), expected);
+    let wrong = RequestDescription {
+        query: vec![pair("to", json!("{{ to }}"))],
+        ..request
+    };
+    let error = RequestRules::parse_poll(&wrong, None, &secrets()).expect_err("no such variable");
+    let expected = "poll.request.query.to: '{{ to }}' is no variable here; there are id, provider_id, timestamp";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_for_several_messages_has_an_item_for_each() {
+    let request = RequestDescription {
+        json: Some(json!({ "text": "{{ text }}", "to": "{{ items }}", "at": "{{ timestamp }}" })),
+        item: Some(json!("{{ to }}")),
+        ..description()
+    };
+    let rules = parse(&request).expect("a request");
+    let (hello, bye) = (message("Hello"), message("Bye"));
+    assert_eq!(rules.item(&values(&hello)), Some(json!("+37120000001")));
+    let outline = |queued: &QueuedMessage| rules.outline(&values(queued)).expect("an outline");
+    assert_eq!(outline(&hello), outline(&message("Hello")));
+    assert_ne!(outline(&hello), outline(&bye), "another text");
+    let items = [json!("+1"), json!("+2")];
+    let own = values(&hello);
+    let Subject::Message(message) = own.subject else {
+        unreachable!("a message")
+    };
+    let subject = Subject::Message(MessageValues {
+        items: &items,
+        ..message
+    });
+    let built = rules.build(&Values { subject, ..own }).expect("a request");
+    let body: Value = serde_json::from_str(&body(built).await).expect("JSON");
+    let expected = json!({ "text": "Hello", "to": ["+1", "+2"], "at": 1_731_672_000 });
+    assert_eq!(body, expected);
+
+    for (json, item, expected) in [
+        (
+            json!({ "to": "{{ items }}", "ref": "{{ id }}" }),
+            json!("{{ to }}"),
+            "request: '{{ id }}' is only for one message of a batch",
+        ),
+        (
+            json!({ "text": "{{ text }}" }),
+            json!("{{ to }}"),
+            "request: has no {{ items }}",
+        ),
+        (
+            json!({ "to": "{{ items }}" }),
+            json!({ "to": "{{ items }}" }),
+            "batch.item.to: '{{ items }}' is no variable here",
+        ),
+    ] {
+        let wrong = RequestDescription {
+            json: Some(json),
+            item: Some(item),
+            ..description()
+        };
+        let error = parse(&wrong).expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
     }
 }

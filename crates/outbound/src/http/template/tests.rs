@@ -2,10 +2,19 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::samples::{message, secrets, values, viber};
+use super::super::values::{MessageValues, Subject};
 use super::*;
 
 fn parse(text: &str) -> Template {
     Template::parse(text, &secrets()).expect(text)
+}
+
+fn parse_json(template: &Value) -> Result<JsonTemplate, JsonTemplateError> {
+    let vocabulary = Vocabulary {
+        scope: Scope::Message,
+        secrets: &secrets(),
+    };
+    JsonTemplate::parse(template, vocabulary)
 }
 
 #[test]
@@ -39,7 +48,7 @@ fn what_the_message_does_not_have_is_left_out() {
     }
     let template =
         json!({ "image": "{{ image_url }}", "to": ["{{ to }}", "{{ udh }}"], "x": null });
-    let template = JsonTemplate::parse(&template, &secrets()).expect("a template");
+    let template = parse_json(&template).expect("a template");
     let filled = template.fill(&values(&message));
     assert_eq!(filled, Some(json!({ "to": ["+37120000001"], "x": null })));
     let viber = viber();
@@ -59,7 +68,7 @@ fn a_single_variable_keeps_its_type() {
         (json!(true), json!(true)),
         (json!([{ "a": 1.5 }]), json!([{ "a": 1.5 }])),
     ] {
-        let parsed = JsonTemplate::parse(&template, &secrets()).expect("a template");
+        let parsed = parse_json(&template).expect("a template");
         assert_eq!(parsed.fill(&values(&message)), Some(expected), "{template}");
     }
 }
@@ -67,17 +76,17 @@ fn a_single_variable_keeps_its_type() {
 #[test]
 fn mistakes_say_where_and_what() {
     let variables = "there are to, to_digits, from, text, id, parts, coding, udh, expires_in, report_url, image_url, \
-                     button_title, button_url, and secret.NAME for each key of secret";
+                     button_title, button_url, timestamp, timestamp_ms, and secret.NAME for each key of secret";
     for (template, path, expected) in [
         (
             json!("{{ tex }}"),
             "",
-            format!("'{{{{ tex }}}}' is no variable; {variables}"),
+            format!("'{{{{ tex }}}}' is no variable here; {variables}"),
         ),
         (
             json!({ "a": [{ "b": "{{ }}" }] }),
             "a.1.b",
-            format!("'{{{{  }}}}' is no variable; {variables}"),
+            format!("'{{{{  }}}}' is no variable here; {variables}"),
         ),
         (json!(["", "{{ to"]), "2", "a '{{' has no '}}'".to_owned()),
         (
@@ -86,13 +95,84 @@ fn mistakes_say_where_and_what() {
             "'{{ secret.pin }}' is not set; add pin to secret".to_owned(),
         ),
     ] {
-        let error = JsonTemplate::parse(&template, &secrets()).expect_err("a mistake");
+        let error = parse_json(&template).expect_err("a mistake");
         assert_eq!(error.path, path, "{template}");
         assert_eq!(error.error.to_string(), expected, "{template}");
     }
     let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
-    let error = JsonTemplate::parse(&deep, &secrets()).expect_err("too deep");
+    let error = parse_json(&deep).expect_err("too deep");
     assert_eq!(error.error, TemplateError::TooDeep);
+}
+
+#[test]
+fn each_place_has_its_variables() {
+    let secrets = secrets();
+    let parse = |scope, text: &str| {
+        let vocabulary = Vocabulary {
+            scope,
+            secrets: &secrets,
+        };
+        Template::parse_in(text, vocabulary)
+    };
+    let at = super::super::samples::now();
+    let signed = Values {
+        subject: Subject::Signed {
+            method: "POST",
+            path: "/send?a=1",
+            body: "{}",
+        },
+        at,
+    };
+    let template = parse(
+        Scope::Signed,
+        "{{ method }} {{ path }} {{ timestamp }} {{ timestamp_ms }} {{ body }}",
+    );
+    let text = template.expect("a template").text(&signed);
+    let expected = "POST /send?a=1 1731672000 1731672000000 {}";
+    assert_eq!(text.as_deref(), Some(expected));
+    let poll = Values {
+        subject: Subject::Poll {
+            id: domain::MessageId::new(7).expect("in range"),
+            provider_id: "a/b",
+        },
+        at,
+    };
+    let template = parse(Scope::Poll, "/{{ id }}/{{ provider_id }}").expect("a template");
+    assert_eq!(template.url(&poll), "/7/a%2Fb");
+    for (scope, text) in [
+        (Scope::Message, "{{ provider_id }}"),
+        (Scope::Message, "{{ items }}"),
+        (Scope::Poll, "{{ to }}"),
+        (Scope::Signed, "{{ text }}"),
+        (Scope::Signature, "{{ body }}"),
+    ] {
+        let error = parse(scope, text).expect_err(text);
+        assert!(matches!(error, TemplateError::Unknown { .. }), "{text}");
+    }
+}
+
+#[test]
+fn a_list_is_one_in_json_and_comma_separated_elsewhere() {
+    let message = message("Hello");
+    let items = [json!("+1"), json!("+2")];
+    let Subject::Message(own) = values(&message).subject else {
+        unreachable!("a message")
+    };
+    let batch = Values {
+        subject: Subject::Message(MessageValues {
+            items: &items,
+            ..own
+        }),
+        ..values(&message)
+    };
+    let secrets = secrets();
+    let vocabulary = Vocabulary {
+        scope: Scope::Batch,
+        secrets: &secrets,
+    };
+    let template = Template::parse_in("{{ items }}", vocabulary).expect("a template");
+    assert_eq!(template.json(&batch), Some(json!(["+1", "+2"])));
+    assert_eq!(template.text(&batch).as_deref(), Some("+1,+2"));
 }
 
 #[test]
@@ -127,7 +207,7 @@ proptest! {
     #[test]
     fn no_text_breaks_out_of_its_place(text in any::<String>()) {
         let message = message(&text);
-        let json = JsonTemplate::parse(&json!({ "a": "{{ text }}", "b": 1 }), &secrets());
+        let json = parse_json(&json!({ "a": "{{ text }}", "b": 1 }));
         let json = json.expect("a template").fill(&values(&message)).expect("a value");
         prop_assert_eq!(&json, &json!({ "a": text.clone(), "b": 1 }));
         let header = parse("{{ text }}").header(&values(&message));

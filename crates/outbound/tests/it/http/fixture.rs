@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::message::lookup::HomeOperator;
 use domain::ports::{
-    Carrier as _, CarrierPost, CarrierReports as _, DeliveredCopy, ForwardedText, HandsetSink,
-    HandsetText, HomeNetwork, NumberLocator, ReceiptError, ReportResult,
+    AwaitedReport, Carrier as _, CarrierPost, CarrierReports as _, DeliveredCopy, DuePoll,
+    ForwardedText, HandsetSink, HandsetText, HomeNetwork, NumberLocator, ReceiptError, ReportPolls,
+    ReportResult, StoreError,
 };
-use domain::{Channel, Country, Msisdn, Network};
+use domain::{Channel, Country, MessageId, Msisdn, Network};
 use outbound::dial::public_roots;
 use outbound::http::{
     CodeTable, HttpPorts, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
@@ -56,6 +57,40 @@ impl HandsetSink for RecordingHandsets {
     fn end_session(&self, _: i64) {}
 }
 
+/// The messages to ask about. Each is due at once, again and again.
+#[derive(Default)]
+pub(super) struct WaitingPolls {
+    pub(super) waiting: Mutex<Vec<AwaitedReport>>,
+    /// The answer to the next message that is added.
+    pub(super) error: Mutex<Option<ReceiptError>>,
+}
+
+#[async_trait]
+impl ReportPolls for WaitingPolls {
+    async fn add(&self, awaited: AwaitedReport) -> Result<(), ReceiptError> {
+        if let Some(error) = self.error.lock().expect("not poisoned").take() {
+            return Err(error);
+        }
+        self.waiting.lock().expect("not poisoned").push(awaited);
+        Ok(())
+    }
+
+    async fn claim(&self, _: &str, _: Duration, limit: u32) -> Result<Vec<DuePoll>, StoreError> {
+        let waiting = self.waiting.lock().expect("not poisoned");
+        let due = waiting.iter().map(|awaited| DuePoll {
+            id: awaited.id,
+            provider_id: awaited.provider_id.clone(),
+        });
+        Ok(due.take(limit as usize).collect())
+    }
+
+    async fn remove(&self, _: &str, ids: &[MessageId]) -> Result<(), StoreError> {
+        let mut waiting = self.waiting.lock().expect("not poisoned");
+        waiting.retain(|awaited| !ids.contains(&awaited.id));
+        Ok(())
+    }
+}
+
 /// Knows the networks 247-01 and 247-02.
 struct Numbers;
 
@@ -92,6 +127,7 @@ pub(super) struct Fixture {
     pub(super) carrier: Arc<HttpCarrier>,
     pub(super) sink: Arc<RecordingSink>,
     pub(super) handsets: Arc<RecordingHandsets>,
+    pub(super) polls: Arc<WaitingPolls>,
     reports: Arc<HttpReports>,
 }
 
@@ -109,17 +145,27 @@ impl Fixture {
         script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
         change: impl FnOnce(&mut HttpSettings),
     ) -> Self {
+        Self::at(script, |settings, _| change(settings))
+    }
+
+    /// A carrier with its own settings, which may depend on the URL of the provider.
+    pub(super) fn at(
+        script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
+        change: impl FnOnce(&mut HttpSettings, &Receiver),
+    ) -> Self {
         let server = Receiver::builder().script(script).start();
         let mut settings = settings(&server.url("/send"));
-        change(&mut settings);
+        change(&mut settings, &server);
         let (sink, handsets) = (
             Arc::<RecordingSink>::default(),
             Arc::<RecordingHandsets>::default(),
         );
+        let polls = Arc::<WaitingPolls>::default();
         let ports = HttpPorts {
             receipts: sink.clone(),
             handsets: handsets.clone(),
             numbers: Arc::new(Numbers),
+            polls: polls.clone(),
             clock: Arc::new(FixedClock),
         };
         let carrier = HttpCarrier::start(settings, ports);
@@ -130,6 +176,7 @@ impl Fixture {
             carrier,
             sink,
             handsets,
+            polls,
             reports,
         }
     }
@@ -229,9 +276,12 @@ pub(super) fn settings(url: &str) -> HttpSettings {
             taken: statuses(&["2xx"]),
             later: statuses(&["429", "5xx"]),
             id: Some(pointer("/id")),
+            id_after: None,
             state: None,
             refused: Vec::new(),
+            refused_text: Vec::new(),
             error: Some(pointer("/code")),
+            error_after: None,
             errors: codes(&[("17", 53)]),
         },
         report: Some(ReportRules {
@@ -261,6 +311,8 @@ pub(super) fn settings(url: &str) -> HttpSettings {
             error: None,
             errors: codes(&[]),
         }),
+        poll: None,
+        batch: None,
         signature: None,
         report_url: "https://sms.example".parse().expect("a URL"),
         proof_keys: vec![[7; 32]],

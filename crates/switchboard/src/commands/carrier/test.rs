@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierAnswer, CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::text::measure;
 use domain::ports::{
-    DeliveredCopy, ForwardedText, HandsetSink, HandsetText, ReceiptError, ReceiptSink, Store,
+    AwaitedReport, DeliveredCopy, DuePoll, ForwardedText, HandsetSink, HandsetText, ReceiptError,
+    ReceiptSink, ReportPolls, Store, StoreError,
 };
 use domain::{
     AccountId, Channel, Clock, Code, MessageId, Originator, Outcome, Priority, Timestamp,
@@ -160,6 +161,7 @@ async fn submit(
                 receipts: Arc::new(Nowhere),
                 handsets: Arc::new(Nowhere),
                 numbers: outside::number_locator(catalogues),
+                polls: Arc::new(AskedByTheService(store.clone())),
                 clock,
             };
             HttpCarrier::start(settings.settings(&base_url, keys)?, ports)
@@ -205,6 +207,25 @@ async fn wait_for_report(
         "no report came within {} s; check that the carrier reaches this service at the address of its reports",
         MAX_WAIT.as_secs()
     )
+}
+
+/// Leaves the questions about reports to the running service.
+struct AskedByTheService(Arc<dyn Store>);
+
+#[async_trait]
+impl ReportPolls for AskedByTheService {
+    async fn add(&self, awaited: AwaitedReport) -> Result<(), ReceiptError> {
+        let added = self.0.add_polls(&[awaited]).await;
+        added.map_err(|_| ReceiptError::Store)
+    }
+
+    async fn claim(&self, _: &str, _: Duration, _: u32) -> Result<Vec<DuePoll>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove(&self, _: &str, _: &[MessageId]) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// Takes nothing: whatever arrives in this process arrives again at the running service.

@@ -12,8 +12,8 @@ use domain::encryption::KEY_BYTES;
 use outbound::HttpProxy;
 use outbound::dial::{TlsConfig, public_roots, public_roots_and};
 use outbound::http::{
-    CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules, Pointer,
-    ReportRules, RequestDescription, RequestRules, ResponseRules, RuleError, Secrets,
+    BatchRules, CodeTable, HttpSettings, InboundRecipient, InboundRules, LookupRules, NetworkRules,
+    Pointer, PollRules, ReportRules, RequestRules, ResponseRules, RuleError, Secrets,
     SignatureRules, Statuses, Template,
 };
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,8 @@ use url::Url;
 
 use super::super::secret::Secret;
 use super::http_tables::{
-    HttpInbound, HttpLookup, HttpReport, HttpRequest, HttpResponse, HttpSignature,
+    HttpBatch, HttpInbound, HttpLookup, HttpPoll, HttpReport, HttpRequest, HttpResponse,
+    HttpSignature, to_json,
 };
 use super::{check_rate, check_window};
 
@@ -29,6 +30,10 @@ use super::{check_rate, check_window};
 const MAX_UNKNOWN_TRIES: u32 = 100;
 /// The longest time to wait for an answer.
 const MAX_TIMEOUT_S: u64 = 300;
+/// The most messages in one request: the answer must not be longer than the service reads.
+const MAX_BATCH: usize = 100;
+const MIN_POLL_INTERVAL_S: u64 = 1;
+const MAX_POLL_INTERVAL_S: u64 = 3600;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +64,8 @@ pub(crate) struct HttpCarrier {
     report: Option<HttpReport>,
     inbound: Option<HttpInbound>,
     lookup: Option<HttpLookup>,
+    poll: Option<HttpPoll>,
+    batch: Option<HttpBatch>,
     signature: Option<HttpSignature>,
 }
 
@@ -110,6 +117,8 @@ impl HttpCarrier {
             self.inbound_rules().map(drop).map_err(Into::into),
             self.lookup_rules().map(drop).map_err(Into::into),
             self.signature_rules(&secrets).map(drop),
+            self.poll_rules(&secrets).map(drop),
+            self.batch_rules().map(drop),
         ];
         let request = self.check_request(&secrets);
         let all = checks.into_iter().chain([request]);
@@ -189,9 +198,9 @@ impl HttpCarrier {
             return Ok(());
         }
         ensure!(
-            request.has_report_url(),
+            request.has_report_url() || self.poll.is_some(),
             "report is set, but no part of request has {{{{ report_url }}}}, so the provider does not know where to \
-             send reports"
+             send reports, and poll is not set"
         );
         Ok(())
     }
@@ -204,30 +213,74 @@ impl HttpCarrier {
     }
 
     fn request_rules(&self, secrets: &Secrets) -> Result<RequestRules, RuleError> {
-        let request = &self.request;
-        let pairs = |table: &BTreeMap<String, toml::Value>| {
-            let pair = |(name, value): (&String, &toml::Value)| (name.clone(), to_json(value));
-            table.iter().map(pair).collect::<Vec<_>>()
-        };
-        let basic = request.basic.as_ref();
-        let headers = request.headers.iter();
-        let description = RequestDescription {
-            method: request.method.clone(),
-            url: request.url.clone(),
-            headers: headers
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-            basic: basic.map(|basic| (basic.user.clone(), basic.password.clone())),
-            query: pairs(&request.query),
-            json: request.json.as_ref().map(to_json),
-            form: request.form.as_ref().map(pairs),
-        };
+        let mut description = self.request.description("POST");
+        description.item = self.batch.as_ref().map(|batch| to_json(&batch.item));
         RequestRules::parse(&description, self.base_url.as_ref(), secrets)
+    }
+
+    fn poll_rules(&self, secrets: &Secrets) -> anyhow::Result<Option<PollRules>> {
+        let Some(poll) = &self.poll else {
+            return Ok(None);
+        };
+        ensure!(
+            (MIN_POLL_INTERVAL_S..=MAX_POLL_INTERVAL_S).contains(&poll.interval_s),
+            "poll.interval_s is {}; give {MIN_POLL_INTERVAL_S} to {MAX_POLL_INTERVAL_S}",
+            poll.interval_s
+        );
+        ensure!(
+            self.report.is_some() || self.lookup.is_some(),
+            "poll is set, but report is not; it says what the answers mean"
+        );
+        let description = poll.request.description("GET");
+        let request = RequestRules::parse_poll(&description, self.base_url.as_ref(), secrets)?;
+        let response = &self.response;
+        ensure!(
+            !request.has_provider_id()
+                || response.id.is_some()
+                || response.id_after.is_some()
+                || self.batch.as_ref().is_some_and(|batch| batch.id.is_some()),
+            "poll.request has {{{{ provider_id }}}}, but neither response.id nor response.id_after says where it is"
+        );
+        Ok(Some(PollRules {
+            request,
+            interval: Duration::from_secs(poll.interval_s),
+        }))
+    }
+
+    fn batch_rules(&self) -> anyhow::Result<Option<BatchRules>> {
+        let Some(batch) = &self.batch else {
+            return Ok(None);
+        };
+        ensure!(
+            (2..=MAX_BATCH).contains(&batch.size),
+            "batch.size is {}; give 2 to {MAX_BATCH}",
+            batch.size
+        );
+        ensure!(
+            batch.size <= self.window,
+            "batch.size is {}, but window is only {}; the messages of a batch are in flight together",
+            batch.size,
+            self.window
+        );
+        ensure!(
+            self.lookup.is_none(),
+            "batch is set, but lookups are asked one by one; give them a carrier of their own"
+        );
+        Ok(Some(BatchRules {
+            size: batch.size,
+            results: Pointer::parse("batch.results", &batch.results)?,
+            to: pointer("batch.to", batch.to.as_ref())?,
+            id: pointer("batch.id", batch.id.as_ref())?,
+            state: pointer("batch.state", batch.state.as_ref())?,
+            error: pointer("batch.error", batch.error.as_ref())?,
+        }))
     }
 
     fn response_rules(&self) -> Result<ResponseRules, RuleError> {
         let response = &self.response;
-        if response.state.is_none() && !response.refused.is_empty() {
+        let in_batch = self.batch.as_ref().and_then(|batch| batch.state.as_ref());
+        let state = response.state.as_ref().or(in_batch);
+        if state.is_none() && !response.refused.is_empty() {
             let problem = "needs response.state, which says where the state is";
             return Err(RuleError::new("response.refused", problem));
         }
@@ -235,9 +288,16 @@ impl HttpCarrier {
             taken: Statuses::parse("response.taken", &response.taken)?,
             later: Statuses::parse("response.later", &response.later)?,
             id: pointer("response.id", response.id.as_ref())?,
+            id_after: text("response.id_after", response.id_after.as_ref())?,
             state: pointer("response.state", response.state.as_ref())?,
             refused: response.refused.clone(),
+            refused_text: response
+                .refused_text
+                .iter()
+                .map(|start| non_empty("response.refused_text", start))
+                .collect::<Result<_, _>>()?,
             error: pointer("response.error", response.error.as_ref())?,
+            error_after: text("response.error_after", response.error_after.as_ref())?,
             errors: CodeTable::parse("response.errors", &response.errors)?,
         })
     }
@@ -358,9 +418,11 @@ impl HttpCarrier {
                 channels: self.channels(),
                 request: self.request_rules(&secrets)?,
                 response: self.response_rules()?,
+                batch: self.batch_rules()?,
                 report: self.report_rules()?,
                 inbound: self.inbound_rules()?,
                 lookup: self.lookup_rules()?,
+                poll: self.poll_rules(&secrets)?,
                 signature: self.signature_rules(&secrets)?,
                 report_url: self.reached_at(base_url)?,
                 proof_keys,
@@ -398,23 +460,18 @@ fn network_rules(
     }
 }
 
-fn pointer(key: &str, text: Option<&String>) -> Result<Option<Pointer>, RuleError> {
-    text.map(|text| Pointer::parse(key, text)).transpose()
+/// A text that is searched for, so it must not be empty.
+fn non_empty(key: &str, text: &str) -> Result<String, RuleError> {
+    if text.trim().is_empty() {
+        return Err(RuleError::new(key, "is empty; give the text to look for"));
+    }
+    Ok(text.to_owned())
 }
 
-fn to_json(value: &toml::Value) -> serde_json::Value {
-    match value {
-        toml::Value::String(text) => text.clone().into(),
-        toml::Value::Integer(number) => (*number).into(),
-        toml::Value::Float(number) => (*number).into(),
-        toml::Value::Boolean(truth) => (*truth).into(),
-        toml::Value::Datetime(time) => time.to_string().into(),
-        toml::Value::Array(items) => items.iter().map(to_json).collect(),
-        toml::Value::Table(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(key, value)| (key.clone(), to_json(value)));
-            serde_json::Value::Object(fields.collect())
-        }
-    }
+fn text(key: &str, text: Option<&String>) -> Result<Option<String>, RuleError> {
+    text.map(|text| non_empty(key, text)).transpose()
+}
+
+fn pointer(key: &str, text: Option<&String>) -> Result<Option<Pointer>, RuleError> {
+    text.map(|text| Pointer::parse(key, text)).transpose()
 }

@@ -101,8 +101,16 @@ const OPTIONAL_KEYS: &str = "
     [carrier.request]
     headers = { Accept = 'text/plain' }
     query = { a = 1 }
+    [carrier.request.hmac]
+    key = '{{ secret.auth_token }}'
+    header = 'X-Signature'
     [carrier.response]
     state = '/a'
+    id_after = 'ID:'
+    error_after = 'ERR:'
+    [carrier.poll.request]
+    method = 'GET'
+    url = 'https://x'
     [carrier.signature]
     scheme = 'hmac'
     header = 'X-Signature'
@@ -129,6 +137,20 @@ const OPTIONAL_KEYS: &str = "
     [carrier.report]
     state = '/a'
     network = '/a'
+    [[carrier]]
+    kind = 'http'
+    name = 'epsilon'
+    [carrier.request]
+    url = 'https://x'
+    json = { to = '{{ items }}' }
+    [carrier.batch]
+    size = 2
+    item = '{{ to }}'
+    results = '/a'
+    to = '/a'
+    id = '/a'
+    state = '/a'
+    error = '/a'
     [[route]]
     carriers = ['alpha']
     ported_numbers = true
@@ -161,7 +183,9 @@ fn every_key_is_in_the_example_and_in_the_documentation() {
 }
 
 /// Operators choose the keys of these tables.
-const FREE_TABLES: [&str; 6] = ["secret", "headers", "query", "json", "form", "errors"];
+const FREE_TABLES: [&str; 7] = [
+    "secret", "headers", "query", "json", "form", "errors", "item",
+];
 
 fn check_documented(section: &str, table: &Table, example: &str, page: &str) {
     for (key, value) in table {

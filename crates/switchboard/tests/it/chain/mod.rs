@@ -6,7 +6,7 @@
 mod failing;
 mod inbound;
 mod lossy_proxy;
-mod passing;
+pub(crate) mod passing;
 
 use serde_json::{Value, json};
 use testkit::receiver::{ReceivedRequest, Receiver};
@@ -15,7 +15,7 @@ use testkit::{Backend, TEST_TIMEOUT};
 use crate::rest::service::{Service, ids};
 
 /// A sender that is approved in both services.
-const SENDER: &str = "Acme & Co";
+pub(crate) const SENDER: &str = "Acme & Co";
 
 struct Chain {
     /// The service that callers use.

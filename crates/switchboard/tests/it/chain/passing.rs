@@ -58,7 +58,7 @@ fn messages_pass_both_services_and_are_reported_once(backend: Backend) {
 }
 
 /// Registers and approves [`SENDER`].
-fn approve_sender(service: &Service) {
+pub(crate) fn approve_sender(service: &Service) {
     let body = json!({"name": SENDER, "type": "AlphaNumeric", "category": "Brand", "categoryDescription": "our own name"});
     let registered = service.call_as(
         &service.token,

@@ -2,6 +2,7 @@
 
 mod bad_providers;
 mod commands;
+mod descriptions;
 mod lookups;
 mod more_presets;
 mod presets;

@@ -1,4 +1,5 @@
-//! The presets of other providers, scripted by their documentation: three send by one service, two look numbers up.
+//! The presets of other providers, scripted by their documentation: three send by one service, one
+//! sends Viber messages, two look numbers up.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -13,8 +14,9 @@ use super::{
     SECRET, add_number, check_nothing_secret_is_logged, inbound_path, path, provider, send, start,
     wait_for_request,
 };
-use crate::chain::wait_for_reported_states;
-use crate::rest::service::Service;
+use crate::chain::passing::approve_sender;
+use crate::chain::{SENDER, wait_for_reported_states};
+use crate::rest::service::{Service, ids};
 use crate::smpp::octets::hex;
 
 /// A provider that sends SMS.
@@ -247,6 +249,73 @@ fn providers_send_report_and_receive() {
     let receiver = Receiver::start();
     let id = send(&service, &receiver, &json!({ "to": "+37250000002" }));
     assert_eq!(wait_for_reported_states(&receiver, 1), [(id, 2, 15)]);
+    check_nothing_secret_is_logged(&service);
+}
+
+/// Sends a Viber message, and returns its ID.
+fn send_viber(service: &Service, receiver: &Receiver, fields: &Value) -> String {
+    let mut body = json!({
+        "to": "+37120000001", "from": SENDER, "message": "On its way", "dlrUrl": receiver.url("/dlr"),
+    });
+    let fields = fields.as_object().expect("an object").clone();
+    body.as_object_mut().expect("an object").extend(fields);
+    let body = body.to_string();
+    let response = service.call_as(&service.token, "POST", "/viber", body.as_bytes());
+    assert_eq!(response.status, 200, "{}", response.text());
+    ids(&response).remove(0)
+}
+
+#[test]
+fn a_provider_sends_viber_messages() {
+    let infobip = provider(|request| {
+        let is_refused = String::from_utf8_lossy(request.body).contains("37120000002");
+        let group = if is_refused { "REJECTED" } else { "PENDING" };
+        let status = json!({ "groupName": group, "name": "REJECTED_SENDER" });
+        let answer = json!({ "messages": [{ "messageId": "1", "status": status }] });
+        Reply::answer(200, answer.to_string())
+    });
+    let url = infobip.url("");
+    let name = "infobip-viber";
+    let service = start(
+        Backend::Sqlite,
+        format!(
+            "[[carrier]]\nname = \"{name}\"\nkind = \"http\"\npreset = \"{name}\"\nbase_url = \"{url}\"\n\
+             [carrier.secret]\napi_key = \"{SECRET}\"\n"
+        ),
+    );
+    approve_sender(&service);
+    let receiver = Receiver::start();
+    let id = send_viber(&service, &receiver, &json!({}));
+    let request = wait_for_request(&infobip, 1);
+    assert_eq!(request.path, "/viber/2/messages");
+    let authorization = format!("App {SECRET}");
+    let given = request.header("authorization");
+    assert_eq!(given, Some(authorization.as_str()));
+    let body = request.json();
+    let url = &body["messages"][0]["webhooks"]["delivery"]["url"];
+    let expected = json!({ "messages": [{
+        "sender": SENDER, "destinations": [{ "to": "37120000001", "messageId": id }],
+        "content": { "type": "TEXT", "text": "On its way" },
+        "webhooks": { "delivery": { "url": url }, "contentType": "application/json" },
+    }] });
+    assert_eq!(body, expected);
+    let report =
+        json!({ "results": [{ "messageId": "1", "status": { "groupName": "DELIVERED" } }] });
+    let address = path(&service, url.as_str().expect("a URL"));
+    assert_eq!(super::post(&service, address, &report).status, 200);
+    assert_eq!(wait_for_reported_states(&receiver, 1), [(id, 1, 0)]);
+
+    // A refusal inside an answer that takes the request, and a button, for which the request has no place.
+    let button = json!({ "action": { "url": "https://example.com/order", "title": "Follow it" } });
+    for (fields, error) in [
+        (json!({ "to": "+37120000002" }), 8),
+        (json!({ "im": button }), 20),
+    ] {
+        let receiver = Receiver::start();
+        let id = send_viber(&service, &receiver, &fields);
+        assert_eq!(wait_for_reported_states(&receiver, 1), [(id, 2, error)]);
+    }
+    assert_eq!(infobip.count(), 2);
     check_nothing_secret_is_logged(&service);
 }
 

@@ -74,6 +74,50 @@ fn mistakes_in_signatures_and_states_are_found() {
             "response.refused: needs response.state",
         ),
         (
+            "[carrier.response]\nid_after = ' '",
+            "response.id_after: is empty; give the text to look for",
+        ),
+        (
+            "[carrier.response]\nrefused_text = ['']",
+            "response.refused_text: is empty",
+        ),
+        (
+            "[carrier.request.hmac]\nkey = 'k'\nheader = 'X-Signature'\nsigned = '{{ to }}'",
+            "request.hmac.signed: '{{ to }}' is no variable here; there are method, path, body,",
+        ),
+        (
+            "[carrier.poll.request]\nurl = 'https://x/{{ provider_id }}'",
+            "poll is set, but report is not",
+        ),
+        (
+            "[carrier.report]\nstate = '/a'\n[carrier.poll]\ninterval_s = 0\nrequest = { url = 'https://x' }",
+            "poll.interval_s is 0; give 1 to 3600",
+        ),
+        (
+            "[carrier.report]\nstate = '/a'\n[carrier.poll.request]\nurl = 'https://x/{{ provider_id }}'",
+            "neither response.id nor response.id_after says where it is",
+        ),
+        (
+            "[carrier.report]\nstate = '/a'\n[carrier.poll.request]\nurl = 'https://x/{{ to }}'",
+            "poll.request.url: '{{ to }}' is no variable here; there are id, provider_id,",
+        ),
+        (
+            "[carrier.batch]\nsize = 1\nitem = '{{ to }}'\nresults = '/a'",
+            "batch.size is 1; give 2 to 100",
+        ),
+        (
+            "[carrier.batch]\nsize = 60\nitem = '{{ to }}'\nresults = '/a'",
+            "batch.size is 60, but window is only 50",
+        ),
+        (
+            "[carrier.batch]\nsize = 2\nitem = '{{ to }}'\nresults = '/a'",
+            "request: '{{ to }}' is only for one message of a batch; it belongs in batch.item",
+        ),
+        (
+            "[carrier.batch]\nsize = 2\nitem = '{{ to }}'\nresults = 'a'",
+            "batch.results: 'a' is no JSON pointer",
+        ),
+        (
             "[carrier.signature]\nscheme = 'hmac'\nkey = '{{ secret.key }}'",
             "signature.header is missing",
         ),
