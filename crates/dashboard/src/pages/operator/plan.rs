@@ -73,7 +73,7 @@ impl From<PlanProblem> for ProblemLine {
     fn from(problem: PlanProblem) -> Self {
         Self {
             line: problem.line,
-            text: sentence(&problem.text),
+            text: problem.text,
         }
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn failed(operator: &Operator, error: PlanError) -> Failure {
         Ok(lines) => lines,
         Err(failure) => return failure,
     };
-    let texts: Vec<String> = lines.into_iter().map(|line| line.text).collect();
+    let texts: Vec<String> = lines.iter().map(|line| sentence(&line.text)).collect();
     let page = notice_with(
         operator.frame(),
         StatusCode::UNPROCESSABLE_ENTITY,
