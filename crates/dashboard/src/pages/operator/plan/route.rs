@@ -100,8 +100,8 @@ pub(super) async fn store(
     let problems = if password.problem.is_some() {
         Vec::new()
     } else {
-        let stored = dashboard.plans.set_route(&operator.by(), read(&form));
-        match stored.await {
+        let by = operator.by();
+        match dashboard.plans.set_route(&by, read(&form)).await {
             Ok(()) => return Ok(operator.redirect_saying(ROUTES, "stored")),
             Err(error) => problems(error)?,
         }

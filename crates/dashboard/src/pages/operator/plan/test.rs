@@ -11,7 +11,7 @@ use engine::catalogue::plans::{PlanError, SentTest, TestAnswer, TestInput};
 use http::StatusCode;
 use url::form_urlencoded::Serializer;
 
-use super::{CARRIERS, failed};
+use super::failed;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::form_input::{FormInput, sentence};
@@ -180,7 +180,7 @@ pub(super) async fn send(
         took_ms,
         answer,
     } = sent;
-    let (step, state, text) = match answer {
+    let (step, state, result) = match answer {
         TestAnswer::Taken { references } => {
             let mut query = Serializer::new(String::new());
             query
@@ -200,7 +200,7 @@ pub(super) async fn send(
     let progress = Progress {
         steps: vec![sent_step(id, to, &name), step],
         state,
-        ended: Some((text, None)),
+        ended: Some((result, None)),
     };
     Ok(page(&operator, name, input, Some(progress)))
 }
