@@ -126,7 +126,7 @@ impl OperatorPlans {
         }))
     }
 
-    async fn change_carrier(&self, by: &Actor, input: CarrierInput) -> anyhow::Result<()> {
+    async fn change_carrier(&self, by: &Actor, input: &CarrierInput) -> anyhow::Result<()> {
         let config = self.config();
         self.catalogues.look_again().await?;
         let mut edited = Edited::open(&config, &self.catalogues).await?;
@@ -142,7 +142,7 @@ impl OperatorPlans {
         );
         let old = old.unwrap_or_default();
         let (carrier, places) = read_carrier(Path::new(DESCRIPTION), &input.description)?;
-        let carrier = with_secrets(carrier, &old, &input)?;
+        let carrier = with_secrets(carrier, &old, input)?;
         let changed = changed_keys(&old, &carrier);
         edited.put_carrier(name, carrier, places)?;
         let subject = format!("carrier {name}");
@@ -150,7 +150,7 @@ impl OperatorPlans {
         edited.store(by, change).await
     }
 
-    async fn change_route(&self, by: &Actor, input: RouteInput) -> anyhow::Result<()> {
+    async fn change_route(&self, by: &Actor, input: &RouteInput) -> anyhow::Result<()> {
         let config = self.config();
         self.catalogues.look_again().await?;
         let mut edited = Edited::open(&config, &self.catalogues).await?;
@@ -190,7 +190,7 @@ impl CarrierPlans for OperatorPlans {
     }
 
     async fn set_carrier(&self, by: &Actor, input: CarrierInput) -> Result<(), PlanError> {
-        self.change_carrier(by, input).await.map_err(problems)
+        self.change_carrier(by, &input).await.map_err(problems)
     }
 
     async fn remove_carrier(&self, by: &Actor, name: &str) -> Result<(), PlanError> {
@@ -206,7 +206,7 @@ impl CarrierPlans for OperatorPlans {
     }
 
     async fn set_route(&self, by: &Actor, input: RouteInput) -> Result<(), PlanError> {
-        self.change_route(by, input).await.map_err(problems)
+        self.change_route(by, &input).await.map_err(problems)
     }
 
     async fn remove_route(&self, by: &Actor, name: &str) -> Result<(), PlanError> {
