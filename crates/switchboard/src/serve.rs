@@ -107,11 +107,7 @@ pub(crate) async fn run(
     let parts = AppParts {
         engine: &engine,
         reports: follower.reports(),
-        plans: OperatorPlans::new(
-            follower.config(),
-            store.clone(),
-            engine.catalogues.clone(),
-        ),
+        plans: OperatorPlans::new(follower.config(), store.clone(), engine.catalogues.clone()),
         metrics: &metrics,
         listening,
         stopped: &stopped,

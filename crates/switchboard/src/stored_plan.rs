@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::config::carriers::Carrier;
-use crate::config::{Config, Places, read_plan};
 use crate::config::routes::Route;
+use crate::config::{Config, Places, read_plan};
 
 /// The key of a carrier's or route's name.
 const NAME: &str = "name";

@@ -69,9 +69,7 @@ impl Preset {
     pub(crate) fn example(&self) -> Table {
         let comments = self.text.lines().map_while(|line| line.strip_prefix('#'));
         let lines = comments.skip_while(|line| !line.contains("[[carrier]]"));
-        let lines: Vec<&str> = lines
-            .map_while(|line| line.strip_prefix("   "))
-            .collect();
+        let lines: Vec<&str> = lines.map_while(|line| line.strip_prefix("   ")).collect();
         let mut example: Table = lines
             .join("\n")
             .parse()

@@ -7,12 +7,7 @@ use toml::{Table, Value};
 const NAMES: [&str; 3] = ["password", "token", "proxy"];
 const TABLE: &str = "secret";
 /// A value of several lines that begins with one of these ends with the other.
-const LONG: [(&str, &str); 4] = [
-    ("\"\"\"", "\"\"\""),
-    ("'''", "'''"),
-    ("{", "}"),
-    ("[", "]"),
-];
+const LONG: [(&str, &str); 4] = [("\"\"\"", "\"\"\""), ("'''", "'''"), ("{", "}"), ("[", "]")];
 
 /// The names of the secrets that are set: `password`, `secret.key`.
 pub(crate) fn names(carrier: &Table) -> Vec<String> {

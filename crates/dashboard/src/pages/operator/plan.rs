@@ -34,10 +34,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             "/dashboard/operator/carriers/edit",
             get(carrier::show).post(carrier::change),
         )
-        .route(
-            "/dashboard/operator/carriers/remove",
-            post(carrier::remove),
-        )
+        .route("/dashboard/operator/carriers/remove", post(carrier::remove))
         .route(
             "/dashboard/operator/carriers/test",
             get(test::show).post(test::send),

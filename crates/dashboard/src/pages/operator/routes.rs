@@ -182,10 +182,12 @@ fn named_carriers(route: &PlannedRoute) -> Vec<String> {
     let mut weights = value(route, "weights").split(',');
     let carriers = value(route, "carriers").split(',');
     carriers
-        .map(|name| match weights.next().filter(|weight| !weight.is_empty()) {
-            None => name.to_owned(),
-            Some(weight) => format!("{name} ×{weight}"),
-        })
+        .map(
+            |name| match weights.next().filter(|weight| !weight.is_empty()) {
+                None => name.to_owned(),
+                Some(weight) => format!("{name} ×{weight}"),
+            },
+        )
         .collect()
 }
 

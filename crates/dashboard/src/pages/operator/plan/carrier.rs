@@ -73,7 +73,11 @@ impl CarrierForm {
         let needed = example.secrets.into_iter();
         Self {
             is_new: true,
-            name: example.preset.map(|_| example.name).unwrap_or_default().to_owned(),
+            name: example
+                .preset
+                .map(|_| example.name)
+                .unwrap_or_default()
+                .to_owned(),
             description: example.text,
             secrets: needed.map(SecretField::needed).collect(),
             more_secrets: 1..=MORE_SECRETS,
@@ -209,7 +213,12 @@ async fn typed_again(dashboard: &Dashboard, form: &Form, is_new: bool) -> Carrie
     let found = if is_new {
         None
     } else {
-        dashboard.plans.find_carrier(&input.name).await.ok().flatten()
+        dashboard
+            .plans
+            .find_carrier(&input.name)
+            .await
+            .ok()
+            .flatten()
     };
     let stored = found.as_ref().map_or(&[][..], |found| &found.secrets);
     let typed = input.secrets.iter().map(|(name, _)| name);

@@ -193,9 +193,11 @@ pub(super) async fn send(
             return Ok(Redirect::to(&address).into_response());
         }
         TestAnswer::Answered(answer) => (format!("Answered after {took_ms} ms"), "done", answer),
-        TestAnswer::Failed(reason) => {
-            (format!("Ended after {took_ms} ms"), "failed", sentence(&reason))
-        }
+        TestAnswer::Failed(reason) => (
+            format!("Ended after {took_ms} ms"),
+            "failed",
+            sentence(&reason),
+        ),
     };
     let progress = Progress {
         steps: vec![sent_step(id, to, &name), step],

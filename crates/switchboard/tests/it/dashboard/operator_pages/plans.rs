@@ -67,8 +67,16 @@ fn check_wrong_descriptions(browser: &mut Browser<'_>) {
     );
     for (name, description, parts) in [
         ("beta", wrong.as_str(), ["Line 4: ", "windw = 3"]),
-        ("beta", "kind = \"smpp\"\nwindow = 0", ["address", "window = 0"]),
-        ("beta", "kind = \"smpp\"\n\nx =", ["Line 3: ", "not valid TOML"]),
+        (
+            "beta",
+            "kind = \"smpp\"\nwindow = 0",
+            ["address", "window = 0"],
+        ),
+        (
+            "beta",
+            "kind = \"smpp\"\n\nx =",
+            ["Line 3: ", "not valid TOML"],
+        ),
         ("a b", "kind = \"smpp\"", ["must be 1 to 32 letters", "a b"]),
     ] {
         let fields = [
@@ -177,7 +185,13 @@ fn check_a_test_message(
 }
 
 fn check_routes_and_history(service: &Service, browser: &mut Browser<'_>) {
-    let route = |carriers| [("name", "latvia"), ("country", "LV"), ("carriers", carriers)];
+    let route = |carriers| {
+        [
+            ("name", "latvia"),
+            ("country", "LV"),
+            ("carriers", carriers),
+        ]
+    };
     let refused = page(&post(browser, ROUTE, &route("nobody")), 422);
     check_contains(&refused, &["there is no carrier", "value=\"LV\""]);
     page(&post(browser, ROUTE, &route("twilio, alpha")), 303);

@@ -98,7 +98,10 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
             "/dashboard/operator/carriers/new",
             vec![
                 field("name", "beta"),
-                field("description", "kind = \"smpp\"\naddress = \"127.0.0.1:1\"\nsystem_id = \"x\""),
+                field(
+                    "description",
+                    "kind = \"smpp\"\naddress = \"127.0.0.1:1\"\nsystem_id = \"x\"",
+                ),
             ],
         ),
         (
