@@ -14,6 +14,7 @@ use axum::Router;
 use axum::response::Redirect;
 use domain::person::{Role, SignedIn};
 use engine::Engine;
+use engine::catalogue::plans::CarrierPlans;
 use ipnet::IpNet;
 use requests::{BlockingWork, wrong_method};
 use tokio::sync::watch;
@@ -75,6 +76,7 @@ impl SecondFactorDemand {
 /// The state that the pages share.
 pub struct Dashboard {
     engine: Arc<Engine>,
+    plans: Arc<dyn CarrierPlans>,
     settings: DashboardSettings,
     corrections: BlockingWork,
     streams: Streams,
@@ -86,11 +88,13 @@ impl Dashboard {
     /// Live updates end when `stop` turns true.
     pub fn new(
         engine: Arc<Engine>,
+        plans: Arc<dyn CarrierPlans>,
         settings: DashboardSettings,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
             engine,
+            plans,
             settings,
             corrections: BlockingWork::default(),
             streams: Streams::new(stop),

@@ -8,6 +8,7 @@ use engine::Engine;
 use engine::sending::published_rules::{NamedCarrier, Nodes, PublishedRules, RulesInForce};
 use store::DatabaseUrl;
 use tokio::signal::unix::Signal;
+use tokio::sync::watch;
 
 use crate::carriers::Carriers;
 use crate::cli::ConfigPaths;
@@ -19,7 +20,9 @@ use crate::stored_plan::PlanInForce;
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
     paths: &'a ConfigPaths,
-    config: Config,
+    config: Arc<Config>,
+    /// Tells others about the configuration in force.
+    in_force: watch::Sender<Arc<Config>>,
     carriers: Carriers,
     rules: RulesInForce<Route>,
     /// The carriers and routes of the database.
@@ -45,14 +48,21 @@ impl<'a> Follower<'a> {
         if is_news {
             rules.publish(own).await?;
         }
+        let config = Arc::new(config);
         Ok(Self {
             paths,
+            in_force: watch::Sender::new(config.clone()),
             config,
             carriers,
             rules,
             plan,
             plan_version,
         })
+    }
+
+    /// The configuration in force.
+    pub(crate) fn config(&self) -> watch::Receiver<Arc<Config>> {
+        self.in_force.subscribe()
     }
 
     /// Takes in what carriers send by HTTP.
@@ -114,13 +124,18 @@ impl<'a> Follower<'a> {
         if let Err(older) = self.rules.check_newer(&own) {
             let rules = self.rules.rules();
             self.carriers.apply(&config, rules, &self.plan).await?;
-            self.config = config;
+            self.set_config(config);
             return Err(older).context("carriers are as the file says; routes stay as they were");
         }
         self.carriers.apply(&config, &own, &self.plan).await?;
-        self.config = config;
+        self.set_config(config);
         let published = self.rules.publish(own).await;
         published.context("the rules are in force here, but could not be published; try again")
+    }
+
+    fn set_config(&mut self, config: Config) {
+        self.config = Arc::new(config);
+        self.in_force.send_replace(self.config.clone());
     }
 
     async fn follow_plan(&mut self) -> anyhow::Result<()> {
@@ -139,7 +154,7 @@ impl<'a> Follower<'a> {
         let Some((version, published)) = self.rules.find_newer().await? else {
             return Ok(());
         };
-        let (config, plan) = (&self.config, &self.plan);
+        let (config, plan) = (&*self.config, &self.plan);
         self.carriers.apply(config, &published, plan).await?;
         self.rules.follow(version, published);
         tracing::info!(version, "following the rules that another node published");

@@ -14,6 +14,7 @@ use axum::Router;
 use dashboard::{Dashboard, assets_router};
 use domain::Clock;
 use domain::ports::{CarrierReports, Store};
+use engine::catalogue::plans::CarrierPlans;
 use engine::cluster::database_clock::DatabaseClock;
 use engine::{Engine, Guards, Outside};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -33,6 +34,7 @@ use crate::follower::Follower;
 use crate::keys::Keys;
 use crate::machine::ThisMachine;
 use crate::service_manager::ServiceManager;
+use crate::stored_plan::operators::OperatorPlans;
 use crate::telemetry::TraceExport;
 use crate::{first_start, keys, mcp, outside, private, telemetry};
 use settings::{
@@ -105,6 +107,7 @@ pub(crate) async fn run(
     let parts = AppParts {
         engine: &engine,
         reports: follower.reports(),
+        plans: OperatorPlans::new(follower.config(), store.clone(), engine.catalogues.clone()),
         metrics: &metrics,
         listening,
         stopped: &stopped,
@@ -211,6 +214,7 @@ struct App {
 struct AppParts<'a> {
     engine: &'a Arc<Engine>,
     reports: Arc<dyn CarrierReports>,
+    plans: Arc<dyn CarrierPlans>,
     metrics: &'a PrometheusHandle,
     listening: SocketAddr,
     stopped: &'a watch::Receiver<bool>,
@@ -221,6 +225,7 @@ impl App {
         let AppParts {
             engine,
             reports,
+            plans,
             metrics,
             listening,
             stopped,
@@ -250,7 +255,7 @@ impl App {
         }
         if roles.contains(&Role::Dashboard) {
             let settings = dashboard_settings(config, listening);
-            let dashboard = Dashboard::new(engine.clone(), settings, stopped.clone());
+            let dashboard = Dashboard::new(engine.clone(), plans, settings, stopped.clone());
             public = public.merge(dashboard.router());
         }
         if roles.contains(&Role::Auth) {

@@ -4,23 +4,32 @@
 //! newest version. Stored routes come before those of the file. A carrier of the file wins over a stored one of the same
 //! name.
 
+pub(crate) mod addresses;
+pub(crate) mod edit;
+pub(crate) mod operators;
+pub(crate) mod secrets;
+pub(crate) mod settings;
+pub(crate) mod trial;
+
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use domain::ports::{CatalogueKind, Store};
+use domain::ports::{CatalogueEntry, CatalogueKind, Store};
 use engine::Catalogues;
+use engine::catalogue::plans::PlanSource;
 use engine::clock::SystemClock;
 use engine::sending::published_rules::{NamedCarrier, PublishedRules};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::config::Config;
 use crate::config::carriers::Carrier;
-use crate::config::read_plan;
 use crate::config::routes::Route;
+use crate::config::{Config, Places, read_plan};
 
 /// The key of a carrier's or route's name.
 const NAME: &str = "name";
+/// How many changes are listed.
+const MAX_HISTORY: usize = 100;
 
 /// Carriers and routes as they are stored: with the keys of the configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -69,16 +78,30 @@ impl StoredPlan {
         table.get(NAME).and_then(Value::as_str).unwrap_or_default()
     }
 
-    fn read_all(&self) -> anyhow::Result<(Vec<Carrier>, Vec<Route>)> {
+    /// The newest changes, the newest first.
+    pub(crate) async fn history(
+        catalogues: &Catalogues,
+    ) -> anyhow::Result<Vec<(CatalogueEntry, Self)>> {
+        let mut changes = Vec::new();
+        let entries = catalogues.history(CatalogueKind::Plan).await?;
+        for entry in entries.into_iter().take(MAX_HISTORY) {
+            let plan = Self::read_version(catalogues, entry.version).await?;
+            changes.push((entry, plan.unwrap_or_default()));
+        }
+        Ok(changes)
+    }
+
+    pub(crate) fn load(&self) -> anyhow::Result<PlanInForce> {
+        self.load_at(&Places::default())
+    }
+
+    /// Reads everything. `places` says on which lines settings are, for mistakes.
+    fn load_at(&self, places: &Places) -> anyhow::Result<PlanInForce> {
         let routes = self.routes.iter().cloned().map(|mut route| {
             route.remove(NAME);
             route
         });
-        Ok(read_plan(self.carriers.clone(), routes.collect())?)
-    }
-
-    pub(crate) fn load(&self) -> anyhow::Result<PlanInForce> {
-        let (carriers, routes) = self.read_all()?;
+        let (carriers, routes) = read_plan(self.carriers.clone(), routes.collect(), places)?;
         Ok(PlanInForce {
             carriers,
             routes,
@@ -139,4 +162,50 @@ pub(crate) async fn all_carriers(
     let catalogues = Catalogues::load(store.clone(), Arc::new(SystemClock)).await?;
     let (_, plan) = StoredPlan::read(&catalogues).await?;
     Ok(plan.load()?.carriers(config))
+}
+
+/// Where a carrier is configured.
+pub(crate) fn source(config: &Config, carrier: &Carrier) -> PlanSource {
+    let mut of_file = config.own_carriers().iter();
+    let is_default = config.own_carriers().is_empty() && carrier.kind() == "simulator";
+    if is_default || of_file.any(|own| own.name() == carrier.name()) {
+        PlanSource::File
+    } else {
+        PlanSource::Database
+    }
+}
+
+/// The routes of files that are in force, or those of this file if none were ever.
+pub(crate) async fn routes_of_files(
+    config: &Config,
+    catalogues: &Catalogues,
+) -> anyhow::Result<Vec<Route>> {
+    let kind = CatalogueKind::Routes;
+    let version = catalogues.live().version(kind);
+    match catalogues.version(kind, version).await? {
+        Some(published) => {
+            let published: PublishedRules<Route> = serde_json::from_str(&published)
+                .context("the routes in force cannot be read by this program")?;
+            Ok(published.routes)
+        }
+        None => Ok(config.routes.clone()),
+    }
+}
+
+/// The settings of a route as `route set` takes them: lists are separated by commas.
+pub(crate) fn route_settings(route: &Table) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let settings = route.iter().filter_map(|(key, value)| {
+        let value = match value {
+            _ if key == NAME => return None,
+            Value::Array(items) if items.is_empty() => return None,
+            Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
+            other => text(other),
+        };
+        Some((key.clone(), value))
+    });
+    settings.collect()
 }

@@ -45,6 +45,13 @@ struct ConfirmPage<'a> {
     problem: Option<String>,
 }
 
+/// Whether a person entered their password within the last minutes.
+pub(crate) enum Proof {
+    Given,
+    Missing { email: String },
+    Wrong { email: String, problem: String },
+}
+
 impl Session {
     /// Goes on only if the person is sure.
     pub(crate) fn ask(&self, form: &Form, question: &Question<'_>) -> Result<(), Failure> {
@@ -62,22 +69,37 @@ impl Session {
         form: &mut Form,
         question: &Question<'_>,
     ) -> Result<(), Failure> {
+        let (email, problem) = match self.prove(dashboard, form).await? {
+            Proof::Given => return self.ask(form, question),
+            Proof::Missing { email } => (email, None),
+            Proof::Wrong { email, problem } => (email, Some(problem)),
+        };
+        Err(self.question(form, question, Some(&email), problem))
+    }
+
+    /// Whether the person entered their password within the last minutes, or in this form, for forms that ask for it
+    /// themselves.
+    pub(crate) async fn prove(
+        &self,
+        dashboard: &Dashboard,
+        form: &mut Form,
+    ) -> Result<Proof, Failure> {
         let own = &dashboard.engine.own;
         let given = form.take(PASSWORD);
         if own.is_proved(&self.secret).await? {
-            return self.ask(form, question);
+            return Ok(Proof::Given);
         }
         // The operator of the first start has no password yet.
         let Some(person) = self.signed_in.person() else {
             return Err(Failure::Elsewhere(Redirect::to("/dashboard/password")));
         };
-        let email = Some(person.email.as_str());
+        let email = person.email.to_string();
         if given.is_empty() {
-            return Err(self.question(form, question, email, None));
+            return Ok(Proof::Missing { email });
         }
         let proved = own.prove(person, Password::given(given), &self.secret);
         let problem = match proved.await {
-            Ok(()) => return self.ask(form, question),
+            Ok(()) => return Ok(Proof::Given),
             Err(OwnError::TooMany { retry_after_s }) => {
                 format!("Too many attempts. Wait {retry_after_s} seconds, then try again.")
             }
@@ -85,7 +107,7 @@ impl Session {
             Err(OwnError::Store(error)) => return Err(error.into()),
             Err(_) => "This is not your password.".to_owned(),
         };
-        Err(self.question(form, question, email, Some(problem)))
+        Ok(Proof::Wrong { email, problem })
     }
 
     /// The page that asks. With an email address it also asks for the password.

@@ -10,6 +10,7 @@ mod margin;
 mod message;
 mod nodes;
 mod numbers;
+mod plan;
 mod prices;
 mod queues;
 mod reference;
@@ -86,6 +87,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/operator/routes", get(routes::show))
         .route("/dashboard/operator/senders", get(senders::list))
         .route("/dashboard/operator/senders/{id}", post(senders::decide))
+        .merge(plan::routes())
 }
 
 /// Escapes a text for a query string.

@@ -2,21 +2,19 @@
 
 mod plan;
 mod route;
-mod settings;
 mod test;
 
-use domain::encryption::KEY_BYTES;
-use domain::ports::{NodeCarrierStatus, Store};
-use outbound::http::{CarrierLinks, PROOF_PURPOSE};
+use domain::ports::NodeCarrierStatus;
+use outbound::http::PROOF_PURPOSE;
 use serde_json::{Value, json};
 
 use super::{print_json, store};
-use crate::carriers::upstream_settings;
 use crate::cli::{CarrierCommand, Output, PresetCommand};
 use crate::config::Config;
 use crate::config::carriers::Carrier;
 use crate::config::presets::{PRESETS, Preset};
-use crate::stored_plan::all_carriers;
+use crate::stored_plan::addresses::{base_url, inbound_url};
+use crate::stored_plan::{all_carriers, source};
 
 pub(super) use route::run as run_route;
 
@@ -70,55 +68,13 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
             let own = configured.iter().find(|own| carrier["name"] == own.name());
             let url = own.map(|own| inbound_url(own, &base_url, &keys));
             carrier["inboundUrl"] = json!(url.transpose()?.flatten());
-            carrier["source"] = json!(own.map(|own| source(config, own)));
+            carrier["source"] = json!(own.map(|own| source(config, own).name()));
         }
         print_json(&carriers.into());
     } else {
         print_table(&seen, &idle);
     }
     Ok(())
-}
-
-/// Where a carrier is configured.
-fn source(config: &Config, carrier: &Carrier) -> &'static str {
-    let mut of_file = config.own_carriers().iter();
-    let is_default = config.own_carriers().is_empty() && carrier.kind() == "simulator";
-    if is_default || of_file.any(|own| own.name() == carrier.name()) {
-        "file"
-    } else {
-        "database"
-    }
-}
-
-/// The base URL of this service: as configured, or that of a running node that takes reports.
-async fn base_url(config: &Config, store: &dyn Store) -> anyhow::Result<String> {
-    let nodes = store.list_nodes().await?;
-    let mut alive = nodes.iter().filter(|node| !node.is_dead);
-    let listening = alive.find_map(|node| {
-        let info = &node.facts.as_ref()?.info;
-        info.works.then(|| info.listen.parse().ok())?
-    });
-    Ok(config.base_url(listening.unwrap_or(config.server.listen)))
-}
-
-/// Where a carrier sends messages from handsets, if it sends them by HTTP.
-fn inbound_url(
-    carrier: &Carrier,
-    base_url: &str,
-    keys: &[[u8; KEY_BYTES]],
-) -> anyhow::Result<Option<String>> {
-    match carrier {
-        Carrier::Upstream(upstream) => {
-            let url = upstream_settings(upstream, base_url)?.inbound_url();
-            Ok(Some(url.to_string()))
-        }
-        Carrier::Http(carrier) if carrier.has_inbound() => {
-            let base_url = carrier.reached_at(base_url)?;
-            let links = CarrierLinks::new(&carrier.name, &base_url, keys);
-            Ok(Some(links.inbound_url()))
-        }
-        Carrier::Http(_) | Carrier::Simulator(_) | Carrier::Smpp(_) => Ok(None),
-    }
 }
 
 fn seen_json(seen: &NodeCarrierStatus) -> Value {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use toml::de::DeTable;
 use toml::{Table, Value};
 
@@ -41,21 +41,37 @@ pub(crate) fn load(paths: &ConfigPaths) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// Reads the settings of one carrier as a file has them: alone, or as a `[[carrier]]`.
+pub(crate) fn read_carrier(path: &Path, text: &str) -> anyhow::Result<(Table, Places)> {
+    let (mut table, places) = parse_file(path, text)?;
+    match table.remove("carrier") {
+        None => Ok((table, places)),
+        Some(Value::Array(mut carriers)) if carriers.len() == 1 && table.is_empty() => {
+            match carriers.remove(0) {
+                Value::Table(carrier) => Ok((carrier, places.of_item("carrier.1"))),
+                _ => bail!("[[carrier]] must be a table"),
+            }
+        }
+        Some(_) => bail!("give the settings of one carrier, and nothing else"),
+    }
+}
+
 /// Reads carriers and routes that are stored in the database. Their secrets are the values themselves.
 pub(crate) fn read_plan(
     carriers: Vec<Table>,
     routes: Vec<Table>,
+    places: &Places,
 ) -> Result<(Vec<Carrier>, Vec<Route>), Problems> {
     let list = |tables: Vec<Table>| Value::Array(tables.into_iter().map(Value::Table).collect());
     let mut table = Table::from_iter([
         ("carrier".to_owned(), list(carriers)),
         ("route".to_owned(), list(routes)),
     ]);
-    let (mut problems, places) = (Problems::default(), Places::default());
+    let mut problems = Problems::default();
     for mistake in presets::apply(&mut table) {
-        problems.add_mistake(&places, &mistake);
+        problems.add_mistake(places, &mistake);
     }
-    let config = read_values(table, &HashMap::new(), &places, &mut problems);
+    let config = read_values(table, &HashMap::new(), places, &mut problems);
     problems.into_result()?;
     Ok((config.carriers, config.routes))
 }
@@ -65,6 +81,7 @@ pub(crate) fn check_plan(
     all: &[Carrier],
     routes: &[Route],
     named: &[NamedCarrier],
+    places: &Places,
 ) -> Result<(), Problems> {
     let mut problems = Problems::default();
     let mut mistakes = carriers::find_mistakes(all, &[]);
@@ -84,7 +101,7 @@ pub(crate) fn check_plan(
             .map(Mistake::from),
     );
     for mistake in &mistakes {
-        problems.add_mistake(&Places::default(), mistake);
+        problems.add_mistake(places, mistake);
     }
     problems.into_result()
 }

@@ -65,6 +65,24 @@ impl Preset {
         first.trim_start_matches("# ")
     }
 
+    /// The carrier that its first comments give as an example.
+    pub(crate) fn example(&self) -> Table {
+        let comments = self.text.lines().map_while(|line| line.strip_prefix('#'));
+        let lines = comments.skip_while(|line| !line.contains("[[carrier]]"));
+        let lines: Vec<&str> = lines.map_while(|line| line.strip_prefix("   ")).collect();
+        let mut example: Table = lines
+            .join("\n")
+            .parse()
+            .expect("a test parses every example");
+        match example.remove("carrier") {
+            Some(Value::Array(mut carriers)) if carriers.len() == 1 => match carriers.remove(0) {
+                Value::Table(carrier) => carrier,
+                _ => Table::new(),
+            },
+            _ => Table::new(),
+        }
+    }
+
     fn table(&self) -> Table {
         self.text.parse().expect("a test parses every preset")
     }
@@ -130,6 +148,9 @@ mod tests {
             assert!(text.contains("https://"), "{}", preset.name);
             assert!(text.contains("not tested against"), "{}", preset.name);
             assert!(!preset.title().is_empty(), "{}", preset.name);
+            let example = preset.example();
+            assert_eq!(example["preset"].as_str(), Some(preset.name));
+            assert!(example["secret"].is_table(), "{}", preset.name);
         }
         assert!(PRESETS.is_sorted_by_key(|preset| preset.name));
     }

@@ -24,7 +24,7 @@ impl fmt::Display for Place {
 
 /// Where each key is set. Keys are written as `limits.in_flight`; the items of lists have numbers: `carrier.1.window`.
 #[derive(Debug, Default)]
-pub(super) struct Places(HashMap<String, Place>);
+pub(crate) struct Places(HashMap<String, Place>);
 
 impl Places {
     /// The places of the keys in a file.
@@ -34,6 +34,25 @@ impl Places {
             Place::Line(file.to_owned(), line(text, at))
         });
         places
+    }
+
+    /// The places within an item of a list, such as `carrier.1`.
+    pub(super) fn of_item(self, item: &str) -> Self {
+        let within = |(key, place): (String, Place)| {
+            let key = key.strip_prefix(item)?;
+            let key = key.strip_prefix('.').or(key.is_empty().then_some(key))?;
+            Some((key.to_owned(), place))
+        };
+        Self(self.0.into_iter().filter_map(within).collect())
+    }
+
+    /// The same places, of an item of a list.
+    pub(crate) fn as_item(&self, item: &str) -> Self {
+        let within = |(key, place): (&String, &Place)| match key.as_str() {
+            "" => (item.to_owned(), place.clone()),
+            key => (join(item, key), place.clone()),
+        };
+        Self(self.0.iter().map(within).collect())
     }
 
     /// A key is set by an environment variable.
@@ -191,6 +210,14 @@ impl Problems {
         if place.is_none() || self.0.iter().all(|problem| problem.place != place) {
             self.0.push(Problem { place, text });
         }
+    }
+
+    /// The line and the text of each problem.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (Option<usize>, &str)> {
+        self.0.iter().map(|problem| match &problem.place {
+            Some(Place::Line(_, line)) => (Some(*line), problem.text.as_str()),
+            Some(Place::Variable(_)) | None => (None, problem.text.as_str()),
+        })
     }
 
     /// An error if there is a problem.

@@ -6,13 +6,16 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::ports::NodeCarrierStatus;
+use engine::catalogue::plans::{PlanSource, PlannedCarrier};
 use http::StatusCode;
 
+use super::plan::{failed, with_notice};
 use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::format::{Moment, count};
 use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, show as show_page};
+use crate::kit::query::Query;
 use crate::kit::session::Operator;
 
 #[derive(Template)]
@@ -21,6 +24,17 @@ struct CarriersPage {
     frame: Frame,
     is_simulated: bool,
     table: CarrierTable,
+    configured: Vec<ConfiguredRow>,
+}
+
+/// A carrier of the file or of the database.
+struct ConfiguredRow {
+    name: String,
+    kind: &'static str,
+    channels: String,
+    source: &'static str,
+    is_changeable: bool,
+    is_testable: bool,
 }
 
 /// The part with live updates.
@@ -56,11 +70,15 @@ struct CarrierRow {
 pub(super) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
+    query: Query,
 ) -> Result<Response, Failure> {
+    let plan = dashboard.plans.list().await;
+    let plan = plan.map_err(|error| failed(&operator, error))?;
     let page = CarriersPage {
-        frame: operator.frame(),
+        frame: with_notice(operator.frame(), operator.said(&query)),
         is_simulated: dashboard.engine.is_simulated(),
         table: table(&dashboard).await?,
+        configured: plan.carriers.into_iter().map(ConfiguredRow::from).collect(),
     };
     Ok(show_page(StatusCode::OK, &page))
 }
@@ -89,6 +107,20 @@ async fn table(dashboard: &Dashboard) -> Result<CarrierTable, Failure> {
         idle: idle.collect(),
         rows: seen.into_iter().map(CarrierRow::from).collect(),
     })
+}
+
+impl From<PlannedCarrier> for ConfiguredRow {
+    fn from(carrier: PlannedCarrier) -> Self {
+        let channels: Vec<&str> = carrier.channels.iter().map(|one| one.name()).collect();
+        Self {
+            kind: carrier.kind,
+            channels: channels.join(", "),
+            source: carrier.source.name(),
+            is_changeable: carrier.source == PlanSource::Database,
+            is_testable: carrier.is_testable,
+            name: carrier.name,
+        }
+    }
 }
 
 impl From<NodeCarrierStatus> for CarrierRow {

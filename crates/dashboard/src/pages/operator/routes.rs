@@ -6,12 +6,14 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::ports::Health;
-use domain::{AccountId, AccountName, Channel, Country, Msisdn};
+use domain::{AccountId, Channel, Msisdn};
+use engine::catalogue::plans::PlannedRoute;
 use engine::identity::accounts::AccountError;
-use engine::sending::routing::{Choice, Condition, Plan, RouteCarrier, Rule, TracedRoute};
+use engine::sending::routing::{Choice, Plan, RouteCarrier, TracedRoute};
 use http::StatusCode;
 
 use super::Field;
+use super::plan::{failed, with_notice};
 use super::reference::network_code;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
@@ -32,8 +34,11 @@ struct RoutesPage {
 
 struct RuleRow {
     number: usize,
+    /// Routes of the database have a name, and can be changed.
+    name: Option<String>,
+    source: &'static str,
     /// Conditions with their values; empty matches every message.
-    conditions: Vec<(&'static str, String)>,
+    conditions: Vec<(String, String)>,
     choice: &'static str,
     carriers: Vec<String>,
     is_chosen: bool,
@@ -79,6 +84,8 @@ pub(super) async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let plan = dashboard.engine.routing.plan();
+    let stored = dashboard.plans.list().await;
+    let stored = stored.map_err(|error| failed(&operator, error))?;
     let channel = query.get("channel").and_then(|name| name.parse().ok());
     let channel = channel.unwrap_or(Channel::Sms);
     let mut form = RouteForm {
@@ -99,8 +106,8 @@ pub(super) async fn show(
         StatusCode::OK
     };
     let page = RoutesPage {
-        frame: operator.frame(),
-        rules: rules(&plan, chosen),
+        frame: with_notice(operator.frame(), operator.said(&query)),
+        rules: rules(stored.routes, chosen),
         carriers: plan.carriers.iter().map(PlanCarrierRow::from).collect(),
         route: traced.map(|(to, traced)| RouteTrace::new(&dashboard, &plan, to, &traced)),
         form,
@@ -136,61 +143,51 @@ async fn trace(
     Ok(Some((to, traced)))
 }
 
-fn rules(plan: &Plan, chosen: Option<usize>) -> Vec<RuleRow> {
-    let rules = plan.rules.iter().enumerate();
-    rules
-        .map(|(at, rule)| RuleRow {
+fn rules(routes: Vec<PlannedRoute>, chosen: Option<usize>) -> Vec<RuleRow> {
+    let routes = routes.into_iter().enumerate();
+    routes
+        .map(|(at, route)| RuleRow {
             number: at + 1,
-            conditions: conditions(&rule.when),
-            choice: match rule.choice {
-                Choice::Order => "in this order",
-                Choice::Share(_) => "by share",
-                Choice::Cost => "the cheapest first",
+            source: route.source.name(),
+            choice: match value(&route, "by") {
+                "share" => "by share",
+                "cost" => "the cheapest first",
+                _ => "in this order",
             },
-            carriers: named_carriers(plan, rule),
+            carriers: named_carriers(&route),
             is_chosen: chosen == Some(at),
+            name: route.name,
+            conditions: conditions(route.settings),
         })
         .collect()
 }
 
-fn conditions(when: &Condition) -> Vec<(&'static str, String)> {
-    let Condition {
-        channels,
-        accounts,
-        countries,
-        prefixes,
-        networks,
-    } = when;
-    let countries: Vec<&str> = countries.iter().map(Country::as_str).collect();
-    let channels: Vec<&str> = channels.iter().map(|channel| channel.name()).collect();
-    let accounts: Vec<&str> = accounts.iter().map(AccountName::as_str).collect();
-    let networks: Vec<String> = networks.iter().map(|one| network_code(*one)).collect();
-    let all = [
-        ("account", accounts.join(", ")),
-        ("channel", channels.join(", ")),
-        ("country", countries.join(", ")),
-        ("prefix", prefixes.join(", ")),
-        ("network", networks.join(", ")),
-    ];
-    let given = all.into_iter().filter(|(_, values)| !values.is_empty());
-    given.collect()
+fn value<'r>(route: &'r PlannedRoute, key: &str) -> &'r str {
+    let found = route.settings.iter().find(|(known, _)| known == key);
+    found.map_or("", |(_, value)| value)
 }
 
-/// The carriers of a rule, with their weights if the rule has some.
-fn named_carriers(plan: &Plan, rule: &Rule) -> Vec<String> {
-    let weights = match &rule.choice {
-        Choice::Share(weights) => Some(weights),
-        Choice::Order | Choice::Cost => None,
-    };
-    let carriers = rule.carriers.iter().enumerate();
+/// Everything but the carriers and their order. What is not set matches everything.
+fn conditions(settings: Vec<(String, String)>) -> Vec<(String, String)> {
+    let is_condition = |key: &str| !["by", "carriers", "weights"].contains(&key);
+    settings
+        .into_iter()
+        .filter(|(key, _)| is_condition(key))
+        .map(|(key, value)| (key.replace('_', " "), value.replace(',', ", ")))
+        .collect()
+}
+
+/// The carriers of a route, with their weights if it has some.
+fn named_carriers(route: &PlannedRoute) -> Vec<String> {
+    let mut weights = value(route, "weights").split(',');
+    let carriers = value(route, "carriers").split(',');
     carriers
-        .map(|(at, &carrier)| {
-            let name = &plan.carriers[carrier].name;
-            match weights {
-                None => name.clone(),
-                Some(weights) => format!("{name} ×{}", weights.get(at).copied().unwrap_or(1)),
-            }
-        })
+        .map(
+            |name| match weights.next().filter(|weight| !weight.is_empty()) {
+                None => name.to_owned(),
+                Some(weight) => format!("{name} ×{weight}"),
+            },
+        )
         .collect()
 }
 

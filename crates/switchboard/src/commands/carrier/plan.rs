@@ -1,118 +1,31 @@
 //! `switchboard carrier set|remove|show|history|undo`: the carriers in the database.
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail, ensure};
-use domain::ports::{CatalogueKind, Store};
+use anyhow::Context as _;
+use domain::ports::Store;
+use engine::Actor;
 use engine::audit::Action;
-use engine::catalogue::plans::NewPlan;
-use engine::sending::published_rules::NamedCarrier;
-use engine::{Actor, Catalogues};
 use serde_json::json;
-use toml::{Table, Value};
+use toml::Table;
 
-use super::settings;
 use crate::cli::{CarrierSet, Output};
 use crate::commands::{TIME, catalogues, print_json, store};
 use crate::config::carriers::Carrier;
-use crate::config::{Config, check_plan};
-use crate::stored_plan::{StoredPlan, all_carriers};
-
-/// How many changes are listed.
-const MAX_HISTORY: usize = 100;
-
-/// The carriers and routes in the database, while they are changed.
-pub(super) struct Edited<'a> {
-    config: &'a Config,
-    catalogues: Catalogues,
-    previous: u32,
-    pub(super) plan: StoredPlan,
-}
-
-impl<'a> Edited<'a> {
-    pub(super) async fn open(config: &'a Config) -> anyhow::Result<Self> {
-        let catalogues = catalogues(store(config).await?).await?;
-        let (previous, plan) = StoredPlan::read(&catalogues).await?;
-        Ok(Self {
-            config,
-            catalogues,
-            previous,
-            plan,
-        })
-    }
-
-    /// Checks everything together, and stores it. `detail` names what is changed, without values.
-    pub(super) async fn store(
-        mut self,
-        action: Action,
-        subject: &str,
-        detail: &str,
-    ) -> anyhow::Result<()> {
-        self.name_carriers_of_files();
-        let plan = self.plan.load()?;
-        let all = plan.carriers(self.config);
-        check_plan(&all, &plan.routes, &plan.named)?;
-        self.publish(action, subject, detail).await
-    }
-
-    async fn publish(mut self, action: Action, subject: &str, detail: &str) -> anyhow::Result<()> {
-        let by = Actor::command_line();
-        self.plan.by.clone_from(&by.who);
-        self.plan.change = format!("{} {subject}", action.name());
-        let rows = self.plan.carriers.len() + self.plan.routes.len();
-        let new = NewPlan {
-            action,
-            subject,
-            detail,
-            previous: self.previous,
-            content: &self.plan.to_json(),
-            rows: u32::try_from(rows).unwrap_or(u32::MAX),
-        };
-        self.catalogues.publish_plan(&by, new).await?;
-        Ok(())
-    }
-
-    /// Nodes without a carrier of this file must know its channels, if a route names it.
-    fn name_carriers_of_files(&mut self) {
-        let routes = self.plan.routes.iter();
-        let carriers = routes.filter_map(|route| route.get("carriers")?.as_array());
-        let mut wanted: BTreeSet<String> = carriers
-            .flatten()
-            .filter_map(|name| Some(name.as_str()?.to_owned()))
-            .collect();
-        for stored in &self.plan.carriers {
-            wanted.remove(StoredPlan::name(stored));
-        }
-        let mut named = Vec::new();
-        for own in self.config.own_carriers() {
-            if wanted.remove(own.name()) {
-                named.push(NamedCarrier::new(own.name(), &own.channels()));
-            }
-        }
-        // Those of other files stay as they were named there.
-        let others = self.plan.named.drain(..);
-        named.extend(others.filter(|other| wanted.contains(&other.name)));
-        self.plan.named = named;
-    }
-}
+use crate::config::{Config, Places, read_carrier};
+use crate::stored_plan::edit::{Change, Edited};
+use crate::stored_plan::{StoredPlan, all_carriers, settings, source};
 
 pub(super) async fn set_carrier(config: &Config, arguments: &CarrierSet) -> anyhow::Result<()> {
     let name = &arguments.name;
-    let is_of_file = config.own_carriers().iter().any(|own| own.name() == name);
-    ensure!(
-        !is_of_file,
-        "carrier '{name}' is in the configuration file; change it there and reload, or remove it there first"
-    );
-    let mut edited = Edited::open(config).await?;
-    let carriers = &mut edited.plan.carriers;
-    let index = carriers.iter().position(|it| StoredPlan::name(it) == name);
-    let mut carrier = match (&arguments.from, index) {
+    let catalogues = catalogues(store(config).await?).await?;
+    let mut edited = Edited::open(config, &catalogues).await?;
+    let (mut carrier, places) = match (&arguments.from, edited.carrier(name)) {
         (Some(path), _) => read_file(path)?,
-        (None, Some(index)) => carriers[index].clone(),
-        (None, None) => Table::new(),
+        (None, Some(stored)) => (stored.clone(), Places::default()),
+        (None, None) => (Table::new(), Places::default()),
     };
     for typed in &arguments.settings {
         settings::set(&mut carrier, typed)?;
@@ -120,16 +33,14 @@ pub(super) async fn set_carrier(config: &Config, arguments: &CarrierSet) -> anyh
     for key in &arguments.unset {
         settings::unset(&mut carrier, key)?;
     }
-    carrier.insert("name".to_owned(), Value::String(name.clone()));
-    settings::finish(&mut carrier)?;
-    match index {
-        Some(index) => carriers[index] = carrier,
-        None => carriers.push(carrier),
-    }
-    let subject = format!("carrier {name}");
-    edited
-        .store(Action::CarrierSet, &subject, &keys(arguments))
-        .await?;
+    settings::resolve_secrets(&mut carrier)?;
+    edited.put_carrier(name, carrier, places)?;
+    let change = Change::new(
+        Action::CarrierSet,
+        format!("carrier {name}"),
+        keys(arguments),
+    );
+    edited.store(&Actor::command_line(), change).await?;
     println!("Carrier '{name}' is stored; all nodes use it within a second.");
     Ok(())
 }
@@ -144,8 +55,8 @@ fn keys(arguments: &CarrierSet) -> String {
     keys.join(", ")
 }
 
-/// A file with the settings of one carrier: alone, or as a `[[carrier]]`.
-fn read_file(path: &Path) -> anyhow::Result<Table> {
+/// A file with the settings of one carrier. Errors name lines, but do not show them, because they may have secrets.
+fn read_file(path: &Path) -> anyhow::Result<(Table, Places)> {
     let mut text = String::new();
     if path == Path::new("-") {
         std::io::stdin().read_to_string(&mut text)?;
@@ -153,38 +64,15 @@ fn read_file(path: &Path) -> anyhow::Result<Table> {
         let context = || format!("cannot read {}", path.display());
         text = std::fs::read_to_string(path).with_context(context)?;
     }
-    // The error would show the line, which may have a secret.
-    let parsed: Result<Table, toml::de::Error> = text.parse();
-    let mut table = parsed.map_err(|error| {
-        anyhow::anyhow!("{} is not valid TOML: {}", path.display(), error.message())
-    })?;
-    match table.remove("carrier") {
-        None => Ok(table),
-        Some(Value::Array(mut carriers)) if carriers.len() == 1 && table.is_empty() => {
-            match carriers.remove(0) {
-                Value::Table(carrier) => Ok(carrier),
-                _ => bail!("[[carrier]] must be a table"),
-            }
-        }
-        Some(_) => bail!("give the settings of one carrier, and nothing else"),
-    }
+    read_carrier(path, &text)
 }
 
 pub(super) async fn remove_carrier(config: &Config, name: &str) -> anyhow::Result<()> {
-    let mut edited = Edited::open(config).await?;
-    let carriers = &mut edited.plan.carriers;
-    let before = carriers.len();
-    carriers.retain(|carrier| StoredPlan::name(carrier) != name);
-    if carriers.len() == before {
-        let is_of_file = config.own_carriers().iter().any(|own| own.name() == name);
-        ensure!(
-            !is_of_file,
-            "carrier '{name}' is in the configuration file; remove it there and reload"
-        );
-        bail!("there is no carrier '{name}' in the database");
-    }
-    let subject = format!("carrier {name}");
-    edited.store(Action::CarrierRemove, &subject, "").await?;
+    let catalogues = catalogues(store(config).await?).await?;
+    let mut edited = Edited::open(config, &catalogues).await?;
+    edited.remove_carrier(name)?;
+    let change = Change::new(Action::CarrierRemove, format!("carrier {name}"), "");
+    edited.store(&Actor::command_line(), change).await?;
     println!("Carrier '{name}' is removed; `switchboard carrier undo` brings it back.");
     Ok(())
 }
@@ -200,23 +88,14 @@ pub(super) async fn show(config: &Config, name: &str) -> anyhow::Result<()> {
             known.join(", ")
         )
     })?;
-    println!("# from the {}", super::source(config, found));
+    println!("# from the {}", source(config, found).name());
     print!("{}", toml::to_string(found)?);
     Ok(())
 }
 
 pub(super) async fn history(config: &Config, output: Output) -> anyhow::Result<()> {
     let catalogues = catalogues(store(config).await?).await?;
-    let mut shown = Vec::new();
-    for entry in catalogues
-        .history(CatalogueKind::Plan)
-        .await?
-        .into_iter()
-        .take(MAX_HISTORY)
-    {
-        let plan = StoredPlan::read_version(&catalogues, entry.version).await?;
-        shown.push((entry, plan.unwrap_or_default()));
-    }
+    let shown = StoredPlan::history(&catalogues).await?;
     if output.json {
         let change = |(entry, plan): &(domain::ports::CatalogueEntry, StoredPlan)| {
             json!({
@@ -244,26 +123,10 @@ pub(super) async fn history(config: &Config, output: Output) -> anyhow::Result<(
 
 pub(super) async fn undo(config: &Config, to: Option<u32>) -> anyhow::Result<()> {
     let catalogues = catalogues(store(config).await?).await?;
-    let previous = catalogues.live().version(CatalogueKind::Plan);
-    ensure!(previous > 0, "nothing was changed in the database yet");
-    let to = to.unwrap_or(previous - 1);
-    let plan = match to {
-        // Before the first change.
-        0 => StoredPlan::default(),
-        to => StoredPlan::read_version(&catalogues, to)
-            .await?
-            .with_context(|| {
-                format!("there is no version {to}; see `switchboard carrier history`")
-            })?,
-    };
-    let edited = Edited {
-        config,
-        catalogues,
-        previous,
-        plan,
-    };
-    let subject = format!("version {to} of carriers and routes");
-    edited.store(Action::CarrierUndo, &subject, "").await?;
+    let mut edited = Edited::open_any(config, &catalogues);
+    let to = edited.go_back(to).await?;
+    let change = Change::undo(to);
+    edited.store(&Actor::command_line(), change).await?;
     println!("Carriers and routes in the database are those of version {to} again.");
     Ok(())
 }

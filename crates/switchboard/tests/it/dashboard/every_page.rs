@@ -74,6 +74,31 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         Operator,
         "/dashboard/operator/routes?to=%2B37120000001&channel=sms",
     ),
+    (
+        "operator-carrier-new",
+        Operator,
+        "/dashboard/operator/carriers/new",
+    ),
+    (
+        "operator-carrier-preset",
+        Operator,
+        "/dashboard/operator/carriers/new?start=twilio",
+    ),
+    (
+        "operator-carrier",
+        Operator,
+        "/dashboard/operator/carriers/edit?name=simulator",
+    ),
+    (
+        "operator-carriers-history",
+        Operator,
+        "/dashboard/operator/carriers/history",
+    ),
+    (
+        "operator-route",
+        Operator,
+        "/dashboard/operator/routes/edit",
+    ),
     ("operator-prices", Operator, "/dashboard/operator/prices"),
     (
         "operator-reference",

@@ -20,7 +20,7 @@ use crate::rest::on_both_backends;
 use crate::rest::service::{Service, sms_with, wait_for};
 
 /// Must never be shown.
-const SECRET: &str = "hunter2-provider";
+pub(crate) const SECRET: &str = "hunter2-provider";
 
 on_both_backends!(
     a_message_is_sent_and_its_report_ends_it,
@@ -31,7 +31,7 @@ on_both_backends!(
 );
 
 /// The configuration of a carrier, with more settings of its own and more tables.
-fn carrier(name: &str, url: &str, more: &str, tables: &str) -> String {
+pub(crate) fn carrier(name: &str, url: &str, more: &str, tables: &str) -> String {
     format!(
         r#"
 [[carrier]]
@@ -61,15 +61,15 @@ errors = {{ "27" = 43 }}
     )
 }
 
-fn provider(script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static) -> Receiver {
+pub(crate) fn provider(script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static) -> Receiver {
     Receiver::builder().script(script).start()
 }
 
-fn taken() -> Reply {
+pub(crate) fn taken() -> Reply {
     Reply::answer(200, r#"{"messages":[{"id":"SM1"}]}"#)
 }
 
-fn start(backend: Backend, config: impl Into<String>) -> Service {
+pub(crate) fn start(backend: Backend, config: impl Into<String>) -> Service {
     Service::with(backend, |builder| builder.config(config))
 }
 
@@ -80,7 +80,7 @@ fn send(service: &Service, receiver: &Receiver, fields: &Value) -> String {
 }
 
 /// Waits until the provider has got this many requests, and returns the last.
-fn wait_for_request(provider: &Receiver, count: usize) -> ReceivedRequest {
+pub(crate) fn wait_for_request(provider: &Receiver, count: usize) -> ReceivedRequest {
     let requests = wait_for("the request at the provider", || {
         Some(provider.received()).filter(|requests| requests.len() >= count)
     });
@@ -88,17 +88,17 @@ fn wait_for_request(provider: &Receiver, count: usize) -> ReceivedRequest {
 }
 
 /// The path of a URL of the service.
-fn path<'a>(service: &Service, url: &'a str) -> &'a str {
+pub(crate) fn path<'a>(service: &Service, url: &'a str) -> &'a str {
     url.strip_prefix(&service.server.url("")).expect(url)
 }
 
-fn callback(request: &ReceivedRequest) -> String {
+pub(crate) fn callback(request: &ReceivedRequest) -> String {
     let body = request.json();
     body["callback"].as_str().expect("a URL").to_owned()
 }
 
 /// Posts JSON as the provider does.
-fn post(service: &Service, path: &str, body: &Value) -> Response {
+pub(crate) fn post(service: &Service, path: &str, body: &Value) -> Response {
     let headers = [("Content-Type", "application/json")];
     service.raw("POST", path, &headers, body.to_string().as_bytes())
 }

@@ -4,6 +4,7 @@ mod accounts;
 mod acting;
 mod hostile;
 mod hosts;
+mod plans;
 mod prices;
 mod refusals;
 mod senders;
@@ -73,5 +74,6 @@ pub(super) fn current_state(service: &Service) -> Value {
         "senders": list(&["sender", "list", "--json"]),
         "prices": list(&["rates", "history", "--json"]),
         "numbers": list(&["number", "list", "--json"]),
+        "carriers": list(&["carrier", "history", "--json"]),
     })
 }

@@ -17,6 +17,12 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/senders",
     "/dashboard/operator/carriers",
     "/dashboard/operator/carriers/live",
+    "/dashboard/operator/carriers/new",
+    "/dashboard/operator/carriers/edit?name=simulator",
+    "/dashboard/operator/carriers/test?name=simulator",
+    "/dashboard/operator/carriers/test/live",
+    "/dashboard/operator/carriers/history",
+    "/dashboard/operator/routes/edit",
     "/dashboard/operator/messages/1",
     "/dashboard/operator/routes",
     "/dashboard/operator/prices",
@@ -87,6 +93,40 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         (
             "/dashboard/operator/numbers/remove",
             vec![field("number", "1234")],
+        ),
+        (
+            "/dashboard/operator/carriers/new",
+            vec![
+                field("name", "beta"),
+                field(
+                    "description",
+                    "kind = \"smpp\"\naddress = \"127.0.0.1:1\"\nsystem_id = \"x\"",
+                ),
+            ],
+        ),
+        (
+            "/dashboard/operator/carriers/edit",
+            vec![field("name", "beta"), field("description", "")],
+        ),
+        (
+            "/dashboard/operator/carriers/remove",
+            vec![field("name", "beta"), field("sure", "yes")],
+        ),
+        (
+            "/dashboard/operator/carriers/test",
+            vec![field("name", "beta"), field("to", "+37120000001")],
+        ),
+        (
+            "/dashboard/operator/carriers/undo",
+            vec![field("to", "0"), field("sure", "yes")],
+        ),
+        (
+            "/dashboard/operator/routes/edit",
+            vec![field("name", "all"), field("carriers", "simulator")],
+        ),
+        (
+            "/dashboard/operator/routes/remove",
+            vec![field("name", "all"), field("sure", "yes")],
         ),
         (
             "/dashboard/operator/carriers/handset",

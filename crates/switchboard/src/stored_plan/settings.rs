@@ -3,6 +3,7 @@
 use anyhow::{Context as _, bail, ensure};
 use toml::{Table, Value};
 
+use super::secrets;
 use crate::config::Secret;
 
 /// Their values are always texts, even if they look like numbers.
@@ -26,7 +27,7 @@ const LISTS: [&str; 6] = [
 ];
 
 /// Sets a setting of a carrier; a dot leads into a table.
-pub(super) fn set(carrier: &mut Table, typed: &str) -> anyhow::Result<()> {
+pub(crate) fn set(carrier: &mut Table, typed: &str) -> anyhow::Result<()> {
     let (key, value) = split(typed)?;
     let (parent, last) = descend(carrier, key)?;
     let is_text = TEXTS.contains(&last) || key.starts_with("secret.");
@@ -37,46 +38,38 @@ pub(super) fn set(carrier: &mut Table, typed: &str) -> anyhow::Result<()> {
 }
 
 /// Removes a setting of a carrier.
-pub(super) fn unset(carrier: &mut Table, key: &str) -> anyhow::Result<()> {
+pub(crate) fn unset(carrier: &mut Table, key: &str) -> anyhow::Result<()> {
     let (parent, last) = descend(carrier, key)?;
     ensure!(parent.remove(last).is_some(), "{key} is not set");
     Ok(())
 }
 
-/// Reads the secrets that refer to the environment or a file of this machine, and refuses settings that other nodes cannot
-/// have.
-pub(super) fn finish(carrier: &mut Table) -> anyhow::Result<()> {
+/// Refuses settings that other nodes cannot have.
+pub(crate) fn refuse_files(carrier: &Table) -> anyhow::Result<()> {
     for key in FILES {
         ensure!(
             !carrier.contains_key(key),
             "{key} names a file, which other nodes do not have; configure this carrier in the file of each node instead"
         );
     }
-    for key in ["password", "token", "proxy"] {
-        if let Some(value) = carrier.get_mut(key) {
-            resolve(key, value)?;
-        }
-    }
-    if let Some(Value::Table(secrets)) = carrier.get_mut("secret") {
-        for (key, value) in secrets.iter_mut() {
-            resolve(&format!("secret.{key}"), value)?;
-        }
-    }
     Ok(())
 }
 
-fn resolve(key: &str, value: &mut Value) -> anyhow::Result<()> {
-    let Value::String(text) = value else {
-        bail!("{key} must be a text");
-    };
-    let mut secret = Secret(std::mem::take(text));
-    secret.resolve(key)?;
-    *text = secret.0;
+/// Reads the secrets that refer to the environment or a file of this machine.
+pub(crate) fn resolve_secrets(carrier: &mut Table) -> anyhow::Result<()> {
+    for (name, value) in secrets::take(carrier) {
+        let Value::String(text) = value else {
+            bail!("{name} must be a text");
+        };
+        let mut secret = Secret(text);
+        secret.resolve(&name)?;
+        secrets::put(carrier, &name, secret.0)?;
+    }
     Ok(())
 }
 
 /// Reads a setting of a route.
-pub(super) fn route_setting(typed: &str) -> anyhow::Result<(String, Value)> {
+pub(crate) fn route_setting(typed: &str) -> anyhow::Result<(String, Value)> {
     let (key, value) = split(typed)?;
     let parts = || {
         value
@@ -141,7 +134,8 @@ mod tests {
         for typed in settings {
             set(&mut carrier, typed)?;
         }
-        finish(&mut carrier)?;
+        refuse_files(&carrier)?;
+        resolve_secrets(&mut carrier)?;
         Ok(carrier)
     }
 
