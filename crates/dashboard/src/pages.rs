@@ -29,6 +29,7 @@ mod senders;
 mod sign_in;
 mod statement;
 mod tokens;
+mod verify;
 
 use std::sync::Arc;
 
@@ -71,6 +72,7 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(numbers::routes())
         .merge(rates::routes())
         .merge(lookups::routes())
+        .merge(verify::routes())
         .merge(tokens::routes())
         .merge(scheduled::routes())
         .merge(callbacks::routes())

@@ -16,6 +16,7 @@ mod reference;
 mod routes;
 mod senders;
 mod unclaimed;
+mod verify;
 
 use std::sync::Arc;
 
@@ -86,6 +87,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/operator/routes", get(routes::show))
         .route("/dashboard/operator/senders", get(senders::list))
         .route("/dashboard/operator/senders/{id}", post(senders::decide))
+        .route("/dashboard/operator/verify", get(verify::show))
 }
 
 /// Escapes a text for a query string.

@@ -36,11 +36,6 @@ impl Conversion {
         self.sent >= MIN_SENT && approved * 100 < sent * MIN_APPROVED_PERCENT
     }
 
-    /// The share of codes that were entered, in percent, rounded down.
-    pub fn percent(self) -> u64 {
-        u64::from(self.approved) * 100 / u64::from(self.sent.max(1))
-    }
-
     /// Checks whether another code may be sent. `last` is the time of the newest.
     pub fn check(self, last: Option<Timestamp>, now: Timestamp) -> Result<(), CodeCapReached> {
         match last.map(|last| last + SLOW_PAUSE) {

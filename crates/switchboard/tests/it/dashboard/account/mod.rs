@@ -84,5 +84,9 @@ pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
         ("{scheduled}", schedule(service, "Hello, tomorrow")),
         ("{sender}", post("/senderId", sender).text()),
         ("{lookup}", post("/hlr", lookup).json()[0].to_string()),
+        (
+            "{verification}",
+            post("/verify", json!({ "to": "+37120000008" })).json()["id"].to_string(),
+        ),
     ]
 }
