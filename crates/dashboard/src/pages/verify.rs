@@ -172,12 +172,11 @@ async fn show(
     member: Member,
     query: Query,
 ) -> Result<Response, Failure> {
-    let is_approved = member.said(&query) == Some("approved");
     let found = find(&dashboard, &member, &id).await?;
-    let frame = match is_approved {
-        true => member.frame().with_success("The code is right."),
-        false => member.frame(),
-    };
+    let mut frame = member.frame();
+    if member.said(&query) == Some("approved") {
+        frame = frame.with_success("The code is right.");
+    }
     Ok(show_one(&dashboard, frame, &found, FormInput::default()))
 }
 

@@ -13,6 +13,7 @@ mod separate_process;
 mod spending;
 mod stateless;
 mod tools;
+mod verify;
 
 use serde_json::{Value, json};
 use testkit::Backend;
