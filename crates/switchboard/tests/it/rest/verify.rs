@@ -324,7 +324,7 @@ fn prefixes_that_never_convert_are_slowed(backend: Backend) {
     let receiver = Receiver::start();
     let service = Service::with(backend, |builder| {
         builder
-            .config(&notify::webhook(&receiver, "'verify.slowed'"))
+            .config(notify::webhook(&receiver, "'verify.slowed'"))
             .env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
     });
     let to = |n: usize| format!("+371200{n:05}");
