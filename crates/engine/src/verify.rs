@@ -337,7 +337,10 @@ impl Verify {
         before: Option<VerificationId>,
         limit: u32,
     ) -> Result<Vec<Verification>, StoreError> {
-        let found = self.store.list_verifications(account, before, limit).await?;
+        let found = self
+            .store
+            .list_verifications(account, before, limit)
+            .await?;
         let found = found.into_iter();
         Ok(found.map(|one| self.at_present(one)).collect())
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
+use domain::billing::EntryKind;
 use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, MessageId, NodeId};
-use domain::billing::EntryKind;
 use domain::inbound::message::InboundMessage;
 use domain::inbound::number::InboundNumber;
 use domain::ports::{

@@ -12,11 +12,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::billing::Change;
 use super::{SqliteStore, codes};
+use crate::rows::micros;
 use crate::rows::traffic::place_code;
 use crate::rows::verify::{
     conversion, network_conversion, prefix_conversion, sent, verification, verification_id,
 };
-use crate::rows::micros;
 use crate::sql::verify as sql;
 
 #[async_trait]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use domain::billing::{EntryKind, SpendingRules};
 use domain::code_cap::CodeCapReached;
 use domain::ids::VerificationId;
-use domain::billing::{EntryKind, SpendingRules};
 use domain::ports::{NewVerification, Registered, Started, Store};
 use domain::verify::{
     CodeLength, Conversion, Judgement, NetworkConversion, OneTimeCode, PrefixConversion,

@@ -61,12 +61,11 @@ impl Dashboard {
         let conversions = self.engine.verify.conversions();
         let mut prefixes = conversions.list(account, limit).await?;
         let networks = conversions.networks(account, limit).await?;
-        let names = match account {
-            Some(_) => HashMap::new(),
-            None => {
-                let ids = prefixes.iter().map(|one| one.account);
-                self.engine.accounts.names(ids).await?
-            }
+        let names = if account.is_some() {
+            HashMap::new()
+        } else {
+            let ids = prefixes.iter().map(|one| one.account);
+            self.engine.accounts.names(ids).await?
         };
         prefixes.sort_by_key(|one| !one.is_slowed());
         let live = self.engine.catalogues.live();

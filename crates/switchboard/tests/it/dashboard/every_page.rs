@@ -131,11 +131,7 @@ const PAGES: &[(&str, Viewer, &str)] = &[
     ),
     ("lookup", Member, "/dashboard/lookups/{lookup}"),
     ("verify", Member, "/dashboard/verify"),
-    (
-        "verification",
-        Member,
-        "/dashboard/verify/{verification}",
-    ),
+    ("verification", Member, "/dashboard/verify/{verification}"),
     ("operator-verify", Operator, "/dashboard/operator/verify"),
     ("scheduled", Member, "/dashboard/scheduled"),
     (

@@ -8,11 +8,12 @@ use crate::rest::service::wait_for;
 #[test]
 fn a_code_is_sent_and_checked_by_tools() {
     let service = start();
-    let set = ["account", "set", "main", "verify_price=0.02"];
-    assert!(service.server.cli(&set).status.success());
+    let price = ["account", "set", "main", "verify_price=0.02"];
+    assert!(service.server.cli(&price).status.success());
     let number = "+37120000051";
     let call = |tool: &str, arguments: Value| service.call_tool(&service.token, tool, &arguments);
-    let arguments = json!({ "to": number, "from": "Acme", "message": "{code}", "idempotencyKey": "one" });
+    let arguments =
+        json!({ "to": number, "from": "Acme", "message": "{code}", "idempotencyKey": "one" });
     let sent = tool_output(&call("start_verification", arguments.clone()));
     let again = tool_output(&call("start_verification", arguments.clone()));
     assert_eq!(again, sent, "sent once");

@@ -269,8 +269,8 @@ fn a_repeated_request_sends_one_code(backend: Backend) {
     assert_refused(&send(&service, "a b", &body), 400, "Idempotency-Key");
     let sms = json!({ "to": NUMBER, "from": "Acme", "message": "Hi" }).to_string();
     let key = [("Idempotency-Key", "two")];
-    let sent = service.call_with(&service.token, "POST", "/sms", &key, sms.as_bytes());
-    assert_eq!(sent.status, 200, "{}", sent.text());
+    let stored = service.call_with(&service.token, "POST", "/sms", &key, sms.as_bytes());
+    assert_eq!(stored.status, 200, "{}", stored.text());
     assert_refused(&send(&service, "two", &body), 409, "Idempotency-Key");
     service.server.restart();
     assert_eq!(send(&service, "one", &body).text(), first.text());

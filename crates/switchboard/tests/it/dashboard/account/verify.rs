@@ -13,8 +13,8 @@ fn a_code_is_sent_and_entered_without_scripts(backend: Backend) {
     let service = Service::with(backend, |builder| {
         builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
     });
-    let set = ["account", "set", "main", "verify_price=0.02"];
-    assert!(service.server.cli(&set).status.success());
+    let price = ["account", "set", "main", "verify_price=0.02"];
+    assert!(service.server.cli(&price).status.success());
     let mut browser = admin(&service);
     let page = browser.get("/dashboard/verify").text();
     assert!(page.contains("Each right code costs 0.02 EUR"), "{page}");
