@@ -30,6 +30,7 @@ mod sign_in;
 mod statement;
 mod templates;
 mod tokens;
+mod verify;
 
 use std::sync::Arc;
 
@@ -72,6 +73,7 @@ pub(crate) fn routes() -> Router<Arc<Dashboard>> {
         .merge(numbers::routes())
         .merge(rates::routes())
         .merge(lookups::routes())
+        .merge(verify::routes())
         .merge(tokens::routes())
         .merge(scheduled::routes())
         .merge(callbacks::routes())

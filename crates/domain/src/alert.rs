@@ -30,10 +30,12 @@ pub enum Topic {
     Disk,
     /// A certificate that expires soon.
     Certificate,
+    /// Numbers of an account to which codes are slowed down, because nearly none is entered.
+    Verify,
 }
 
 impl Topic {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Carrier,
         Self::Balance,
         Self::CallbackHost,
@@ -41,6 +43,7 @@ impl Topic {
         Self::Node,
         Self::Disk,
         Self::Certificate,
+        Self::Verify,
     ];
 
     /// The name in the database.
@@ -53,6 +56,7 @@ impl Topic {
             Self::Node => "node",
             Self::Disk => "disk",
             Self::Certificate => "certificate",
+            Self::Verify => "verify",
         }
     }
 
@@ -81,10 +85,11 @@ pub enum Event {
     NodeLost,
     DiskLow,
     CertificateExpiring,
+    VerifySlowed,
 }
 
 impl Event {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::CarrierDown,
         Self::CarrierUp,
         Self::BalanceLow,
@@ -94,6 +99,7 @@ impl Event {
         Self::NodeLost,
         Self::DiskLow,
         Self::CertificateExpiring,
+        Self::VerifySlowed,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -107,6 +113,7 @@ impl Event {
             Self::NodeLost => "node.lost",
             Self::DiskLow => "disk.low",
             Self::CertificateExpiring => "certificate.expiring",
+            Self::VerifySlowed => "verify.slowed",
         }
     }
 
@@ -114,7 +121,7 @@ impl Event {
     pub const fn is_for_accounts(self) -> bool {
         matches!(
             self,
-            Self::BalanceLow | Self::BalanceEmpty | Self::CallbacksHostDown
+            Self::BalanceLow | Self::BalanceEmpty | Self::CallbacksHostDown | Self::VerifySlowed
         )
     }
 
@@ -131,6 +138,7 @@ impl Event {
             (Topic::Node, ..) => Some(Self::NodeLost),
             (Topic::Disk, ..) => Some(Self::DiskLow),
             (Topic::Certificate, ..) => Some(Self::CertificateExpiring),
+            (Topic::Verify, ..) => Some(Self::VerifySlowed),
         }
     }
 }
@@ -143,7 +151,7 @@ impl fmt::Display for Event {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no event; choose from carrier.down, carrier.up, balance.low, balance.empty, callbacks.host_down, \
-    sender.pending, node.lost, disk.low, certificate.expiring", Quoted(.0))]
+    sender.pending, node.lost, disk.low, certificate.expiring, verify.slowed", Quoted(.0))]
 pub struct UnknownEvent(String);
 
 impl FromStr for Event {

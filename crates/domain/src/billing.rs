@@ -56,6 +56,8 @@ pub struct SpendingRules {
     pub low_balance: Option<Money>,
     /// Whether prices and routes go by the network that a number was ported to, if that is known.
     pub ported_numbers: bool,
+    /// What an approved verification costs, besides its message.
+    pub verify_price: Money,
 }
 
 impl Default for SpendingRules {
@@ -72,13 +74,14 @@ impl Default for SpendingRules {
             texts_for: TextRoles::default(),
             low_balance: None,
             ported_numbers: false,
+            verify_price: Money::ZERO,
         }
     }
 }
 
 impl SpendingRules {
     /// Each rule with its key and its value, as `account set` takes them.
-    pub fn in_words(&self) -> [(&'static str, String); 11] {
+    pub fn in_words(&self) -> [(&'static str, String); 12] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
         let countries = if codes.is_empty() {
@@ -108,6 +111,7 @@ impl SpendingRules {
                 self.low_balance.map_or_else(off, |low| low.to_string()),
             ),
             ("ported_numbers", self.ported_numbers.to_string()),
+            ("verify_price", self.verify_price.to_string()),
         ]
     }
 
@@ -249,10 +253,18 @@ pub enum EntryKind {
     Refund,
     /// Messages from handsets were received.
     Inbound,
+    /// Verifications were approved.
+    Verification,
 }
 
 impl EntryKind {
-    const ALL: [Self; 4] = [Self::Credit, Self::Charge, Self::Refund, Self::Inbound];
+    const ALL: [Self; 5] = [
+        Self::Credit,
+        Self::Charge,
+        Self::Refund,
+        Self::Inbound,
+        Self::Verification,
+    ];
 
     pub const fn number(self) -> i16 {
         match self {
@@ -260,6 +272,7 @@ impl EntryKind {
             Self::Charge => 2,
             Self::Refund => 3,
             Self::Inbound => 4,
+            Self::Verification => 5,
         }
     }
 
@@ -273,6 +286,7 @@ impl EntryKind {
             Self::Charge => "charge",
             Self::Refund => "refund",
             Self::Inbound => "inbound",
+            Self::Verification => "verification",
         }
     }
 }
@@ -287,7 +301,7 @@ pub struct LedgerEntry {
     pub amount: Money,
     /// The balance after this entry.
     pub balance: Money,
-    /// The number of messages it is for.
+    /// The number of messages, or of verifications, it is for.
     pub messages: u32,
     pub note: Option<String>,
 }

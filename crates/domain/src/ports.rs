@@ -105,7 +105,7 @@ pub use senders::{
 pub use sessions::{NewSession, SessionStore};
 pub use templates::TemplateStore;
 pub use traffic::{Span, TrafficCount, TrafficStore};
-pub use verify::{NewVerification, Started, VerifyStore};
+pub use verify::{MAX_CONVERSION_ROWS, NewVerification, Started, VerifyStore};
 
 /// Why a store failed. The text says what happened, never which SQL was run.
 #[derive(Debug, thiserror::Error)]

@@ -7,11 +7,12 @@ mod text;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::ids::{AccountId, VerificationId};
+use crate::money::Money;
 use crate::number::msisdn::Msisdn;
 use crate::sender::PinHash;
 
 pub use code::{CodeLength, NotACode, NotALength, OneTimeCode};
-pub use conversion::{Conversion, MAX_COUNTED, PrefixConversion, WINDOW};
+pub use conversion::{Conversion, MAX_COUNTED, NetworkConversion, PrefixConversion, WINDOW};
 pub use text::{NoPlaceholder, PLACEHOLDER, Template};
 
 /// How many guesses at one code are checked, from all callers together.
@@ -76,6 +77,8 @@ pub struct Verification {
     pub tries: u32,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
+    /// What its approval costs, as it was when the code was sent.
+    pub price: Money,
 }
 
 /// The result of a guess.
@@ -97,6 +100,14 @@ impl Verification {
         match self.state {
             VerificationState::Pending if self.expires_at <= now => VerificationState::Expired,
             state => state,
+        }
+    }
+
+    /// What was charged for it, besides the message.
+    pub fn charged(&self) -> Money {
+        match self.state {
+            VerificationState::Approved => self.price,
+            _ => Money::ZERO,
         }
     }
 
@@ -159,6 +170,7 @@ mod tests {
             tries,
             created_at: at(0),
             expires_at: at(600),
+            price: Money::from_micros(20_000),
         }
     }
 
@@ -239,6 +251,15 @@ mod tests {
         ] {
             let is_fresh = verification(state, 0).is_fresh(at(second));
             assert_eq!(is_fresh, expected, "{state:?} {second}");
+        }
+    }
+
+    #[test]
+    fn only_an_approved_verification_is_charged() {
+        for state in VerificationState::ALL {
+            let charged = verification(state, 0).charged().micros();
+            let expected = i64::from(state == VerificationState::Approved) * 20_000;
+            assert_eq!(charged, expected, "{state:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `watch` | observes carriers, balances, receivers, senders, disks and certificates, and stores what changed |
+//! | `watch` | observes carriers, balances, receivers, senders, codes, disks and certificates, and stores what changed |
 //! | `deliver` | sends stored notifications until they are received |
 //! | [`targets`] | where notifications go |
 //! | [`words`] | alerts in plain words |

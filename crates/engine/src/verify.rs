@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use domain::ports::{NewVerification, Started, StoreError, VerifyStore};
 use domain::verify::{
-    CodeLength, DEFAULT_LIFETIME_S, Judgement, MAX_LIFETIME_S, MIN_LIFETIME_S, OneTimeCode,
-    PrefixConversion, Template, Verification, VerificationState, WINDOW,
+    CodeLength, DEFAULT_LIFETIME_S, Judgement, MAX_LIFETIME_S, MIN_LIFETIME_S, NetworkConversion,
+    OneTimeCode, PrefixConversion, Template, Verification, VerificationState, WINDOW,
 };
 use domain::{Access, AccountId, Clock, Code, Msisdn, Originator, VerificationId};
 use jiff::SignedDuration;
 
 use crate::entropy;
 use crate::invalid::{Field, Invalid};
-use crate::sending::submit::{Notice, Submit, SubmitError, check_active, check_one};
+use crate::sending::submit::{
+    IdempotentRequest, Notice, Submit, SubmitError, check_active, check_one,
+};
 
 /// A code to send, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +99,7 @@ pub struct Verify {
     clock: Arc<dyn Clock>,
     submit: Arc<Submit>,
     from: Originator,
+    conversions: Conversions,
 }
 
 /// A checked request.
@@ -117,6 +120,7 @@ impl Verify {
         from: Originator,
     ) -> Self {
         Self {
+            conversions: Conversions::new(store.clone(), clock.clone()),
             store,
             clock,
             submit,
@@ -124,28 +128,83 @@ impl Verify {
         }
     }
 
-    /// Sends a code. The account pays for the message as for any other.
+    /// How many codes are entered.
+    pub fn conversions(&self) -> &Conversions {
+        &self.conversions
+    }
+
+    /// Sends a code. The account pays for the message as for any other. A repetition of a request that had been accepted
+    /// gets its answer, and nothing is sent again.
     pub async fn start(
         &self,
         access: &Access,
         input: VerifyInput<'_>,
+        repeatable: Option<IdempotentRequest>,
     ) -> Result<SentCode, StartError> {
         check_active(access).map_err(StartError::Send)?;
+        if let Some(request) = &repeatable
+            && let Some(sent) = self.find_sent(access.account, request).await?
+        {
+            return Ok(sent);
+        }
+        let sent = self.start_new(access, input, repeatable).await;
+        match &sent {
+            Ok(_) => count("sent"),
+            Err(StartError::Slowed { .. }) => count("slowed"),
+            Err(StartError::CodeCapReached { .. }) => count("limited"),
+            Err(_) => {}
+        }
+        sent
+    }
+
+    /// The answer to an earlier, identical request. The key is stored together with the message, so the code of a
+    /// verification without one was never sent.
+    async fn find_sent(
+        &self,
+        account: AccountId,
+        request: &IdempotentRequest,
+    ) -> Result<Option<SentCode>, StartError> {
+        let answer = self.submit.find_answer(account, request).await;
+        if answer.map_err(StartError::Send)?.is_none() {
+            return Ok(None);
+        }
+        let found = self.store.find_keyed_verification(account, request.key());
+        match found.await? {
+            Some(found) => Ok(Some(SentCode {
+                id: found.id,
+                to: found.to,
+                expires_at: found.expires_at,
+            })),
+            // Another operation used the key.
+            None => Err(StartError::Send(SubmitError::KeyConflict)),
+        }
+    }
+
+    async fn start_new(
+        &self,
+        access: &Access,
+        input: VerifyInput<'_>,
+        repeatable: Option<IdempotentRequest>,
+    ) -> Result<SentCode, StartError> {
         let request = self.check_input(access, input).await?;
+        let location = self.submit.locate(access.account, &request.to);
         let now = self.clock.now();
         let expires_at = now + request.lifetime;
         let new = NewVerification {
             account: access.account,
             to: request.to,
             prefix: numbering::area(&request.to),
+            network: location.network,
+            country: location.country,
             length: request.code.length(),
             hash: request.code.hash(entropy::bytes()),
             created_at: now,
             expires_at,
+            key: repeatable.as_ref().map(|request| *request.key()),
         };
         let id = self.started(self.store.start_verification(&new).await?)?;
         let to = request.to;
-        self.send(access.account, id, request).await?;
+        self.send(access.account, id, request, repeatable).await?;
         Ok(SentCode { id, to, expires_at })
     }
 
@@ -203,6 +262,7 @@ impl Verify {
         account: AccountId,
         id: VerificationId,
         request: Request,
+        repeatable: Option<IdempotentRequest>,
     ) -> Result<(), StartError> {
         let notice = Notice {
             to: request.to,
@@ -212,9 +272,15 @@ impl Verify {
             paid: true,
             lifetime: request.lifetime,
         };
-        let Err(error) = self.submit.send_notice(account, notice, None).await else {
+        let is_repeatable = repeatable.is_some();
+        let sent = self.submit.send_notice(account, notice, repeatable).await;
+        let Err(error) = sent else {
             return Ok(());
         };
+        // The message may have been stored, with its key. Then a repetition finds the verification.
+        if is_repeatable && matches!(error, SubmitError::Store(_)) {
+            return Err(send_error(error));
+        }
         if let Err(error) = self.store.withdraw_verification(id).await {
             tracing::warn!(%error, "a code that was not sent could not be withdrawn; the next one can be requested in half a minute");
         }
@@ -233,8 +299,16 @@ impl Verify {
         let judged = self.store.check_verification(account, id, &guess, now);
         match judged.await? {
             None => Err(CheckError::Unknown),
-            Some(Judgement::Right) => Ok(()),
-            Some(Judgement::Wrong { tries_left }) => Err(CheckError::Wrong { tries_left }),
+            Some(Judgement::Right) => {
+                count("approved");
+                Ok(())
+            }
+            Some(Judgement::Wrong { tries_left }) => {
+                if tries_left == 0 {
+                    count("failed");
+                }
+                Err(CheckError::Wrong { tries_left })
+            }
             Some(Judgement::Over(state)) => Err(CheckError::Over(state)),
             Some(Judgement::WrongLength(length)) => {
                 let reason = format!(
@@ -253,15 +327,37 @@ impl Verify {
         id: VerificationId,
     ) -> Result<Option<Verification>, StoreError> {
         let found = self.store.find_verification(account, id).await?;
-        let now = self.clock.now();
-        Ok(found.map(|verification| Verification {
-            state: verification.state_at(now),
+        Ok(found.map(|verification| self.at_present(verification)))
+    }
+
+    /// Verifications of an account, the newest first, with their states at present.
+    pub async fn list(
+        &self,
+        account: AccountId,
+        before: Option<VerificationId>,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError> {
+        let found = self
+            .store
+            .list_verifications(account, before, limit)
+            .await?;
+        let found = found.into_iter();
+        Ok(found.map(|one| self.at_present(one)).collect())
+    }
+
+    fn at_present(&self, verification: Verification) -> Verification {
+        Verification {
+            state: verification.state_at(self.clock.now()),
             ..verification
-        }))
+        }
     }
 }
 
-/// How many codes are entered, for operators.
+fn count(outcome: &'static str) {
+    metrics::counter!("switchboard_verifications_total", "outcome" => outcome).increment(1);
+}
+
+/// How many codes of the last day were entered.
 pub struct Conversions {
     store: Arc<dyn VerifyStore>,
     clock: Arc<dyn Clock>,
@@ -272,10 +368,25 @@ impl Conversions {
         Self { store, clock }
     }
 
-    /// The prefixes with the most codes of the last day, by account.
-    pub async fn list(&self, limit: u32) -> Result<Vec<PrefixConversion>, StoreError> {
+    /// The prefixes with the most codes, of one account or of each.
+    pub async fn list(
+        &self,
+        account: Option<AccountId>,
+        limit: u32,
+    ) -> Result<Vec<PrefixConversion>, StoreError> {
         let since = self.clock.now() - WINDOW;
-        self.store.list_conversions(since, limit).await
+        self.store.list_conversions(account, since, limit).await
+    }
+
+    /// The networks with the most codes, of one account or of all together.
+    pub async fn networks(
+        &self,
+        account: Option<AccountId>,
+        limit: u32,
+    ) -> Result<Vec<NetworkConversion>, StoreError> {
+        let since = self.clock.now() - WINDOW;
+        let found = self.store.list_network_conversions(account, since, limit);
+        found.await
     }
 }
 

@@ -123,6 +123,7 @@ migrations! {
     40 "0040_templates" Compatible,
     41 "0041_request_log" Compatible,
     42 "0042_report_poll" Compatible,
+    43 "0043_verify_price" Compatible,
 }
 
 /// The migrations that a program knows.

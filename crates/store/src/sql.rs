@@ -14,7 +14,7 @@
 //! | `message.channel` | 0 SMS, 1 Viber, 2 lookup |
 //! | `callback.state` | 0 waiting, 1 parked, 2 delivered |
 //! | `callback.kind` | 0 delivery report, 1 lookup, 2 sender ID, 3 message from a handset |
-//! | `ledger.kind` | 1 credit, 2 charge, 3 refund |
+//! | `ledger.kind` | 1 credit, 2 charge, 3 refund, 4 message from a handset, 5 verification |
 //! | `token.kind` | 0 API token, 1 access token, 2 refresh token |
 //! | `opt_out.via` | 0 keyword, 1 API, 2 dashboard, 3 import |
 //! | `block_rule.kind` | 0 number, 1 prefix, 2 sender, 3 word |
@@ -133,6 +133,7 @@ mod tests {
             ("charge", EntryKind::Charge.number(), 2),
             ("refund", EntryKind::Refund.number(), 3),
             ("inbound", EntryKind::Inbound.number(), 4),
+            ("verification", EntryKind::Verification.number(), 5),
             ("API token", TokenKind::Api.number(), 0),
             ("access token", TokenKind::Access.number(), 1),
             ("refresh token", TokenKind::Refresh.number(), 2),

@@ -50,6 +50,8 @@ const fn page(topic: Topic, is_operator: bool, is_own: bool) -> &'static str {
         Topic::Balance => "/dashboard",
         Topic::CallbackHost if is_operator => HOSTS,
         Topic::CallbackHost => "/dashboard/callbacks",
+        Topic::Verify if is_operator && !is_own => "/dashboard/operator/verify",
+        Topic::Verify => "/dashboard/verify",
         Topic::Sender => "/dashboard/operator/senders",
         Topic::Node | Topic::Disk | Topic::Certificate => "/dashboard/operator/nodes",
     }

@@ -35,7 +35,12 @@ impl<'a> Locations<'a> {
         }
     }
 
-    fn country(&self, to: Option<&Msisdn>, network: Option<Network>) -> Option<&'static str> {
+    /// The name of the country.
+    pub(crate) fn country(
+        &self,
+        to: Option<&Msisdn>,
+        network: Option<Network>,
+    ) -> Option<&'static str> {
         let located = || self.0.reference.locate(to?).country;
         let country = network.and_then(|network| self.country_of(network));
         country.or_else(|| located().map(domain::Country::short_name))

@@ -21,7 +21,7 @@ pub(crate) struct Section {
 
 pub(crate) const OPERATOR_TITLE: &str = "Operator";
 const SETTINGS_TITLE: &str = "Settings";
-const ACCOUNT: [(&str, &str); 15] = [
+const ACCOUNT: [(&str, &str); 16] = [
     ("Overview", "/dashboard"),
     ("Send", "/dashboard/send"),
     ("Send to many", "/dashboard/bulk"),
@@ -33,6 +33,7 @@ const ACCOUNT: [(&str, &str); 15] = [
     ("Senders", "/dashboard/senders"),
     ("Opt-outs", "/dashboard/opt-outs"),
     ("Lookups", "/dashboard/lookups"),
+    ("Verify", "/dashboard/verify"),
     ("Numbers", "/dashboard/numbers"),
     ("Rates", "/dashboard/rates"),
     ("Statement", "/dashboard/statement"),
@@ -48,12 +49,13 @@ const SETTINGS: [(&str, &str); 6] = [
     ACCOUNTS,
     ("Audit log", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 16] = [
+const OPERATOR: [(&str, &str); 17] = [
     ("Accounts", "/dashboard/operator/accounts"),
     ("All messages", "/dashboard/operator/messages"),
     ("All people", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Block list", "/dashboard/operator/blocks"),
+    ("Verify conversion", "/dashboard/operator/verify"),
     ("Inbound numbers", "/dashboard/operator/numbers"),
     ("Unclaimed messages", "/dashboard/operator/unclaimed"),
     ("Carriers", "/dashboard/operator/carriers"),
@@ -142,23 +144,23 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 15), ("Settings", 2)],
+                vec![("Account", 16), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 15), ("Settings", 6)],
+                vec![("Account", 16), ("Settings", 6)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 15), ("Settings", 6), ("Operator", 16)],
+                vec![("Account", 16), ("Settings", 6), ("Operator", 17)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 16)],
+                vec![("Settings", 2), ("Operator", 17)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 15), ("Settings", 4), ("Operator", 16)],
+                vec![("Account", 16), ("Settings", 4), ("Operator", 17)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

@@ -17,6 +17,7 @@ mod reference;
 mod routes;
 mod senders;
 mod unclaimed;
+mod verify;
 
 use std::sync::Arc;
 
@@ -88,6 +89,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/operator/senders", get(senders::list))
         .route("/dashboard/operator/senders/{id}", post(senders::decide))
         .merge(plan::routes())
+        .route("/dashboard/operator/verify", get(verify::show))
 }
 
 /// Escapes a text for a query string.

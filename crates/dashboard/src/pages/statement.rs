@@ -188,6 +188,7 @@ fn words(item: &str) -> &'static str {
         "charges" => "Charges for accepted messages",
         "refunds" => "Refunds for messages that were not sent",
         "inbound" => "Messages from handsets",
+        "verifications" => "Approved verifications",
         _ => "Closing balance",
     }
 }

@@ -18,6 +18,7 @@ const ADMINS_CONSENT_ONLY: &str = "admins_consent_only";
 const TEXTS_FOR: &str = "texts_for";
 const LOW_BALANCE: &str = "low_balance";
 const PORTED_NUMBERS: &str = "ported_numbers";
+const VERIFY_PRICE: &str = "verify_price";
 
 /// The value that switches a limit off.
 const OFF: &str = "off";
@@ -43,6 +44,7 @@ pub enum RuleChange {
     TextsFor(TextRoles),
     LowBalance(Option<Money>),
     PortedNumbers(bool),
+    VerifyPrice(Money),
 }
 
 impl RuleChange {
@@ -59,6 +61,7 @@ impl RuleChange {
             Self::TextsFor(_) => TEXTS_FOR,
             Self::LowBalance(_) => LOW_BALANCE,
             Self::PortedNumbers(_) => PORTED_NUMBERS,
+            Self::VerifyPrice(_) => VERIFY_PRICE,
         }
     }
 
@@ -75,6 +78,7 @@ impl RuleChange {
             Self::TextsFor(shown) => rules.texts_for = shown,
             Self::LowBalance(balance) => rules.low_balance = balance,
             Self::PortedNumbers(are_used) => rules.ported_numbers = are_used,
+            Self::VerifyPrice(price) => rules.verify_price = price,
         }
     }
 }
@@ -87,7 +91,7 @@ impl FromStr for RuleChange {
             format!(
                 "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, \
                  {REQUESTS_PER_SECOND}, {CODES_PER_DAY}, {ADMINS_CONSENT_ONLY}, {TEXTS_FOR}, \
-                 {LOW_BALANCE}, {PORTED_NUMBERS}"
+                 {LOW_BALANCE}, {PORTED_NUMBERS}, {VERIFY_PRICE}"
             )
         };
         let (key, value) = text
@@ -111,6 +115,7 @@ impl FromStr for RuleChange {
                 .map(Self::LowBalance)
                 .map_err(|reason| format!("{reason}, or write {OFF}")),
             PORTED_NUMBERS => yes_or_no(value).map(Self::PortedNumbers),
+            VERIFY_PRICE => amount(value).map(Self::VerifyPrice),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Quoted(unknown),
@@ -245,6 +250,7 @@ mod tests {
             ),
             ("low_balance=off", RuleChange::LowBalance(None)),
             ("ported_numbers=true", RuleChange::PortedNumbers(true)),
+            ("verify_price=0.02", RuleChange::VerifyPrice(money("0.02"))),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
@@ -282,6 +288,7 @@ mod tests {
             ),
             ("low_balance=-1", "or write off"),
             ("ported_numbers=yes", "'yes' is neither true nor false"),
+            ("verify_price=-0.01", "from 0.00"),
         ] {
             let reason = text.parse::<RuleChange>().expect_err(text);
             assert!(reason.contains(fragment), "{text}: {reason}");
@@ -314,6 +321,7 @@ mod tests {
             texts_for: TextRoles::All,
             low_balance: None,
             ported_numbers: false,
+            verify_price: Money::ZERO,
         };
         assert_eq!(rules, expected);
     }

@@ -79,6 +79,9 @@ pub struct LedgerTotals {
     /// What messages from handsets cost.
     pub inbound: Money,
     pub inbound_messages: u64,
+    /// What approved verifications cost, besides their messages.
+    pub verifications: Money,
+    pub approved_verifications: u64,
 }
 
 impl LedgerTotals {
@@ -90,6 +93,7 @@ impl LedgerTotals {
             .plus(self.charges)
             .plus(self.refunds)
             .plus(self.inbound)
+            .plus(self.verifications)
     }
 }
 

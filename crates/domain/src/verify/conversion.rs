@@ -7,6 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::code_cap::CodeCapReached;
 use crate::ids::AccountId;
+use crate::number::country::Country;
+use crate::number::network::Network;
 
 /// The period over which codes are counted.
 pub const WINDOW: SignedDuration = SignedDuration::from_hours(24);
@@ -43,12 +45,35 @@ impl Conversion {
     }
 }
 
-/// The conversion of one prefix and account, for operators.
+/// The conversion of one prefix and account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrefixConversion {
     pub account: AccountId,
     /// The calling code and the first three digits after it.
     pub prefix: u32,
+    /// A network of these numbers; `None` if none is known.
+    pub network: Option<Network>,
+    /// The country, if no network is known.
+    pub country: Option<Country>,
+    pub conversion: Conversion,
+    /// Of the newest [`MAX_COUNTED`] codes, which decide whether the prefix is slowed down.
+    pub newest: Conversion,
+}
+
+impl PrefixConversion {
+    /// Whether codes of this account to this prefix are slowed down.
+    pub fn is_slowed(&self) -> bool {
+        self.newest.is_slowed()
+    }
+}
+
+/// The conversion of one network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NetworkConversion {
+    /// `None` if the network of the numbers is unknown.
+    pub network: Option<Network>,
+    /// The country, if the network is unknown.
+    pub country: Option<Country>,
     pub conversion: Conversion,
 }
 

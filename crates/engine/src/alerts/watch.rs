@@ -3,6 +3,8 @@
 //! Every worker does this. All of them observe the same database, and an alert is replaced only if it is as this node
 //! read it before it observed, so one node sends one notification for each change, and an older observation never wins.
 
+mod slowed;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::MOST_ALERTS;
 use super::targets::{NotifyTarget, notifications};
+use slowed::CodeCounting;
 
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);
 /// How many balances are observed at a time.
@@ -55,13 +58,13 @@ struct Seen {
 
 impl AlertWatch {
     pub(crate) async fn run(self: Arc<Self>) {
-        let mut after = None;
+        let (mut after, mut codes) = (None, CodeCounting::default());
         let mut failed = false;
         let mut tick = tokio::time::interval(OBSERVE_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            let observed = self.observe_all(&mut after).await;
+            let observed = self.observe_all(&mut after, &mut codes).await;
             if let (Err(error), false) = (&observed, failed) {
                 tracing::warn!(%error, "alerts cannot be observed; trying again");
             }
@@ -69,7 +72,11 @@ impl AlertWatch {
         }
     }
 
-    async fn observe_all(&self, after: &mut Option<AccountId>) -> Result<(), StoreError> {
+    async fn observe_all(
+        &self,
+        after: &mut Option<AccountId>,
+        codes: &mut CodeCounting,
+    ) -> Result<(), StoreError> {
         let alerts = self.store.list_alerts(None, MOST_ALERTS).await?;
         let seen = [
             self.carriers().await?,
@@ -77,6 +84,7 @@ impl AlertWatch {
             self.receivers().await?,
             self.senders().await?,
             self.nodes(&alerts),
+            self.slowed_prefixes(codes).await?,
         ];
         for seen in seen {
             self.apply(&alerts, seen).await?;

@@ -37,6 +37,11 @@ pub fn sentence(alert: &Alert) -> String {
             field(&data, "host"),
             field(&data, "expires")
         ),
+        (Topic::Verify, _) => format!(
+            "Codes of {} to {} are slowed: nearly none is entered",
+            field(&data, "account"),
+            field(&data, "prefix")
+        ),
     }
 }
 
@@ -54,6 +59,11 @@ pub(crate) fn mail(body: &str) -> (String, String) {
         "node.lost" => format!("node {} was lost", field(data, "node")),
         "disk.low" => format!("the disk of {} is nearly full", field(data, "host")),
         "certificate.expiring" => format!("the certificate of {} expires", field(data, "host")),
+        "verify.slowed" => format!(
+            "codes of {} to {} are slowed",
+            field(data, "account"),
+            field(data, "prefix")
+        ),
         other => other.to_owned(),
     };
     let mut text = format!("{}\n\n", capitalized(&summary));

@@ -182,6 +182,8 @@ impl Statement {
             "refundedMessages": ledger.refunded_messages,
             "inbound": ledger.inbound.to_string(),
             "inboundMessages": ledger.inbound_messages,
+            "verifications": ledger.verifications.to_string(),
+            "approvedVerifications": ledger.approved_verifications,
             "closingBalance": ledger.closing().to_string(),
             "ended": self.lines.iter().map(line).collect::<Vec<_>>(),
             "inProgress": self.in_progress().to_string(),
@@ -189,7 +191,7 @@ impl Statement {
     }
 
     /// From the opening to the closing balance: name, number of messages, amount.
-    pub fn balance_rows(&self) -> [(&'static str, Option<u64>, Money); 7] {
+    pub fn balance_rows(&self) -> [(&'static str, Option<u64>, Money); 8] {
         let ledger = &self.ledger;
         [
             ("opening_balance", None, ledger.opening),
@@ -198,6 +200,11 @@ impl Statement {
             ("charges", Some(ledger.charged_messages), ledger.charges),
             ("refunds", Some(ledger.refunded_messages), ledger.refunds),
             ("inbound", Some(ledger.inbound_messages), ledger.inbound),
+            (
+                "verifications",
+                Some(ledger.approved_verifications),
+                ledger.verifications,
+            ),
             ("closing_balance", None, ledger.closing()),
         ]
     }
@@ -339,6 +346,8 @@ mod tests {
                 refunded_messages: 1,
                 inbound: money(-50_000),
                 inbound_messages: 5,
+                verifications: money(-40_000),
+                approved_verifications: 2,
             },
             lines: vec![StatementLine {
                 channel: Channel::Sms,
@@ -349,7 +358,7 @@ mod tests {
                 amount: money(700_000),
             }],
         };
-        assert_eq!(statement.ledger.closing(), money(4_900_000));
+        assert_eq!(statement.ledger.closing(), money(4_860_000));
         assert_eq!(statement.in_progress(), money(100_000));
         let csv = "section,item,channel,country,mcc,mnc,messages,parts,amount,currency\r\n\
             balance,opening_balance,,,,,,,1.00,EUR\r\n\
@@ -358,7 +367,8 @@ mod tests {
             balance,charges,,,,,9,,-0.90,EUR\r\n\
             balance,refunds,,,,,1,,0.10,EUR\r\n\
             balance,inbound,,,,,5,,-0.05,EUR\r\n\
-            balance,closing_balance,,,,,,,4.90,EUR\r\n\
+            balance,verifications,,,,,2,,-0.04,EUR\r\n\
+            balance,closing_balance,,,,,,,4.86,EUR\r\n\
             messages,ended,sms,LV,247,01,8,9,-0.70,EUR\r\n\
             messages,in_progress,,,,,,,-0.10,EUR\r\n";
         assert_eq!(statement.to_csv(), csv);

@@ -24,6 +24,7 @@ use domain::{
     TraceContext,
 };
 use jiff::SignedDuration;
+use numbering::reference::Location;
 
 use crate::batcher::{BatchError, Limits};
 use crate::catalogue::Catalogues;
@@ -117,6 +118,10 @@ impl IdempotentRequest {
             key: domain::sha256(&[key]),
             body: domain::sha256(&[body]),
         })
+    }
+
+    pub(crate) const fn key(&self) -> &[u8; 32] {
+        &self.key
     }
 
     /// Of the reply to a message from a handset. No caller can have this key: it is not visible ASCII.
@@ -352,6 +357,13 @@ impl Submit {
     ) -> Result<(), SubmitError> {
         let location = self.catalogues.live().reference.locate(to);
         check_country(access, *to, location.country)
+    }
+
+    /// Where a number is, as far as the account's prices go by it.
+    pub(crate) fn locate(&self, account: AccountId, to: &Msisdn) -> Location {
+        let (table, live) = (self.routing.table(), self.catalogues.live());
+        let locations = self.routing.locate(&table, &live, Some(account), to);
+        *locations.for_account()
     }
 
     /// Whether messages can be stored, judging by the last writes.

@@ -20,7 +20,8 @@ macro_rules! account {
         concat!(
             "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, created_us,
                 credit_limit_micros, daily_cap_micros, per_recipient_hour, countries, approved_senders_only,
-                requests_per_second, codes_per_day, admins_consent_only, texts_for, low_balance_micros, ported_numbers
+                requests_per_second, codes_per_day, admins_consent_only, texts_for, low_balance_micros, ported_numbers,
+                verify_price_micros
             FROM account AS a",
             newest_entry!("a.id"),
             $condition

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
 use domain::billing::{
-    AccountFunds, GrantCap, LedgerEntry, NotPaid, RECIPIENT_WINDOW_US, SpendingRules,
+    AccountFunds, EntryKind, GrantCap, LedgerEntry, NotPaid, RECIPIENT_WINDOW_US, SpendingRules,
 };
 use domain::ids::{AccountId, GrantId};
 use domain::ports::{BillingStore, Imbalance, StoreError};
@@ -55,11 +55,11 @@ const REFUND: &str = concat!(
     ) AS owed JOIN account AS a ON a.id = owed.account_id",
     newest_entry!("a.id"),
 );
-const CHARGE_INBOUND: &str = concat!(
+const CHARGE_DONE: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
     SELECT a.id, coalesce(l.id, 0) + 1, ",
     now_us!(),
-    ", 4, -owed.amount, coalesce(l.balance_micros, 0) - owed.amount, owed.messages, coalesce(l.spent_day, 0),
+    ", $3::smallint, -owed.amount, coalesce(l.balance_micros, 0) - owed.amount, owed.messages, coalesce(l.spent_day, 0),
         coalesce(l.spent_micros, 0)
     FROM (
         SELECT account_id, CAST(sum(price_micros) AS bigint) AS amount, count(*) AS messages
@@ -87,12 +87,13 @@ const SET_RULES: &str = "
     WITH changed AS (
         UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5,
             approved_senders_only = $6, requests_per_second = $12, codes_per_day = $14, admins_consent_only = $16,
-            texts_for = $18, low_balance_micros = $20, ported_numbers = $22
+            texts_for = $18, low_balance_micros = $20, ported_numbers = $22, verify_price_micros = $24
         WHERE id = $1 AND ($7::bigint IS NULL OR credit_limit_micros = $7
             AND daily_cap_micros IS NOT DISTINCT FROM $8 AND per_recipient_hour IS NOT DISTINCT FROM $9
             AND countries = $10 AND approved_senders_only = $11 AND requests_per_second = $13 AND codes_per_day = $15
             AND admins_consent_only = $17 AND texts_for = $19
-            AND low_balance_micros IS NOT DISTINCT FROM $21 AND ported_numbers = $23)
+            AND low_balance_micros IS NOT DISTINCT FROM $21 AND ported_numbers = $23
+            AND verify_price_micros = $25)
         RETURNING id
     ), raised AS (
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
@@ -171,19 +172,20 @@ pub(super) async fn refund(
     Ok(())
 }
 
-/// Charges messages from handsets: accounts and prices. They are charged even if that leaves no money, because they have
-/// been received.
-pub(super) async fn charge_inbound(
+/// Charges what has been done already, by accounts and prices: messages from handsets, and verifications. They are
+/// charged even if that leaves no money.
+pub(super) async fn charge_done(
     transaction: &Transaction<'_>,
-    messages: &[(i64, i64)],
+    kind: EntryKind,
+    done: &[(i64, i64)],
 ) -> Result<(), Fault> {
-    if messages.is_empty() {
+    if done.is_empty() {
         return Ok(());
     }
-    let (accounts, prices): (Vec<i64>, Vec<i64>) = messages.iter().copied().unzip();
+    let (accounts, prices): (Vec<i64>, Vec<i64>) = done.iter().copied().unzip();
     let lock = transaction.prepare_cached(LOCK).await?;
-    let statement = transaction.prepare_cached(CHARGE_INBOUND).await?;
-    let values: super::Values<'_> = &[&accounts, &prices];
+    let statement = transaction.prepare_cached(CHARGE_DONE).await?;
+    let values: super::Values<'_> = &[&accounts, &prices, &kind.number()];
     let (locked, charged) = tokio::join!(
         biased;
         transaction.query(&lock, &values[..1]),
@@ -281,6 +283,8 @@ impl BillingStore for PostgresStore {
             &before.and_then(|before| before.low_balance_micros),
             &columns.ported_numbers,
             &before.map(|before| before.ported_numbers),
+            &columns.verify_price_micros,
+            &before.map(|before| before.verify_price_micros),
         ];
         let changed = self
             .query("change what an account may spend", SET_RULES, values)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
+use domain::billing::EntryKind;
 use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, MessageId, NodeId};
 use domain::inbound::message::InboundMessage;
@@ -223,7 +224,8 @@ pub(super) async fn store_messages(
     execute(transaction, STORE, values).await?;
     let priced = rows.iter().filter(|row| row.price_micros != 0);
     let priced = priced.filter_map(|row| Some((row.account_id?, row.price_micros)));
-    billing::charge_inbound(transaction, &priced.collect::<Vec<_>>()).await?;
+    let priced = priced.collect::<Vec<_>>();
+    billing::charge_done(transaction, EntryKind::Inbound, &priced).await?;
     let (mut accounts, mut ids) = (Vec::new(), Vec::new());
     let (mut urls, mut payloads) = (Vec::new(), Vec::new());
     for new in messages {

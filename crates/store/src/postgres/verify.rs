@@ -2,19 +2,26 @@
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
-use domain::Timestamp;
+use domain::billing::EntryKind;
 use domain::code_cap::CodeCapReached;
 use domain::ids::{AccountId, VerificationId};
-use domain::ports::{NewVerification, Started, StoreError, VerifyStore};
-use domain::verify::{Judgement, MAX_COUNTED, OneTimeCode, PrefixConversion, Verification, WINDOW};
+use domain::ports::{MAX_CONVERSION_ROWS, NewVerification, Started, StoreError, VerifyStore};
+use domain::verify::{
+    Judgement, MAX_COUNTED, NetworkConversion, OneTimeCode, PrefixConversion, Verification, WINDOW,
+};
+use domain::{Money, Timestamp};
+use tokio_postgres::Row;
 
 use super::fault::Fault;
 use super::retry::{self, Retryable};
 use super::transaction::{execute, find, query};
-use super::{PostgresStore, Values, codes, column};
-use crate::rows::verify::{conversion, prefix_conversion, sent, verification, verification_id};
+use super::{PostgresStore, Values, billing, codes, column};
+use crate::rows::traffic::place_code;
+use crate::rows::verify::{
+    conversion, network_conversion, prefix_conversion, sent, verification, verification_id,
+};
 use crate::rows::{Corrupt, micros};
-use crate::sql::verify as sql;
+use crate::sql::{Sql, verify as sql};
 
 const WITHDRAW: &str = "
     WITH withdrawn AS (
@@ -86,6 +93,8 @@ async fn create(
         &new.hash.salt.as_slice(),
         &micros(new.created_at),
         &micros(new.expires_at),
+        &place_code(new.network, new.country),
+        &new.key.as_ref().map(<[u8; 32]>::as_slice),
     ];
     let created = find(transaction, sql::CREATE.postgres, values).await?;
     let created = created.ok_or(Corrupt("verification ID"))?;
@@ -115,9 +124,39 @@ impl Retryable for Check<'_> {
             let tries = i32::try_from(tries).unwrap_or(1);
             let values: Values<'_> = &[&id, &state.number(), &tries];
             execute(&transaction, sql::CHANGE.postgres, values).await?;
+            if judged == Judgement::Right && found.price != Money::ZERO {
+                let done = [(account, found.price.micros())];
+                billing::charge_done(&transaction, EntryKind::Verification, &done).await?;
+            }
             transaction.commit().await?;
         }
         Ok(Some(judged))
+    }
+}
+
+impl PostgresStore {
+    /// Counts codes of all accounts, by the first statement, or of one, by the second.
+    async fn count_codes<T>(
+        &self,
+        [all, of_account]: [Sql; 2],
+        account: Option<AccountId>,
+        since: Timestamp,
+        limit: u32,
+        read: fn(&Row) -> Result<T, Corrupt>,
+    ) -> Result<Vec<T>, StoreError> {
+        let operation = "count verifications";
+        let (since, limit, rows) = (
+            micros(since),
+            i64::from(limit),
+            i64::from(MAX_CONVERSION_ROWS),
+        );
+        let Some(account) = account else {
+            let values: Values<'_> = &[&since, &limit, &rows];
+            return self.list(operation, all.postgres, values, read).await;
+        };
+        let values: Values<'_> = &[&since, &limit, &rows, &account.as_i64()];
+        self.list(operation, of_account.postgres, values, read)
+            .await
     }
 }
 
@@ -164,14 +203,56 @@ impl VerifyStore for PostgresStore {
         .await
     }
 
+    async fn find_keyed_verification(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+    ) -> Result<Option<Verification>, StoreError> {
+        let values: Values<'_> = &[&account.as_i64(), &key.as_slice()];
+        let statement = sql::FIND_KEYED.postgres;
+        self.find(
+            "find a verification by its key",
+            statement,
+            values,
+            verification,
+        )
+        .await
+    }
+
+    async fn list_verifications(
+        &self,
+        account: AccountId,
+        before: Option<VerificationId>,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError> {
+        let before = before.map_or(i64::MAX, VerificationId::as_i64);
+        let values: Values<'_> = &[&account.as_i64(), &before, &i64::from(limit)];
+        let statement = sql::LIST.postgres;
+        self.list("list verifications", statement, values, verification)
+            .await
+    }
+
     async fn list_conversions(
         &self,
+        account: Option<AccountId>,
         since: Timestamp,
         limit: u32,
     ) -> Result<Vec<PrefixConversion>, StoreError> {
-        let values: Values<'_> = &[&micros(since), &i64::from(limit)];
-        let statement = sql::CONVERSIONS.postgres;
-        self.list("count verifications", statement, values, prefix_conversion)
+        let statements = [sql::CONVERSIONS, sql::CONVERSIONS_OF_ACCOUNT];
+        let read = prefix_conversion;
+        self.count_codes(statements, account, since, limit, read)
+            .await
+    }
+
+    async fn list_network_conversions(
+        &self,
+        account: Option<AccountId>,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<NetworkConversion>, StoreError> {
+        let statements = [sql::NETWORKS, sql::NETWORKS_OF_ACCOUNT];
+        let read = network_conversion;
+        self.count_codes(statements, account, since, limit, read)
             .await
     }
 

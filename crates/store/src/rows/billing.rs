@@ -19,6 +19,7 @@ pub(crate) struct RulesColumns {
     pub(crate) texts_for: String,
     pub(crate) low_balance_micros: Option<i64>,
     pub(crate) ported_numbers: bool,
+    pub(crate) verify_price_micros: i64,
 }
 
 impl RulesColumns {
@@ -36,6 +37,7 @@ impl RulesColumns {
             texts_for: row.column(first + 8)?,
             low_balance_micros: row.column(first + 9)?,
             ported_numbers: row.column(first + 10)?,
+            verify_price_micros: row.column(first + 11)?,
         })
     }
 
@@ -52,6 +54,7 @@ impl RulesColumns {
             texts_for: rules.texts_for.to_string(),
             low_balance_micros: rules.low_balance.map(Money::micros),
             ported_numbers: rules.ported_numbers,
+            verify_price_micros: rules.verify_price.micros(),
         }
     }
 
@@ -69,6 +72,7 @@ impl RulesColumns {
             texts_for: self.texts_for.parse().map_err(|_| Corrupt("role"))?,
             low_balance: self.low_balance_micros.map(Money::from_micros),
             ported_numbers: self.ported_numbers,
+            verify_price: Money::from_micros(self.verify_price_micros),
         })
     }
 }

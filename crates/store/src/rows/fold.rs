@@ -1,5 +1,5 @@
-//! Folding the ledger: the charges and refunds of a day become one entry for each kind. Messages from handsets are
-//! charged by a kind of their own.
+//! Folding the ledger: the charges and refunds of a day become one entry for each kind. Messages from handsets
+//! and verifications are charged by kinds of their own.
 //!
 //! Credits and entries with a note stay as they are, because people made them and look for them. So charges and refunds
 //! are folded between two such entries, and every remaining entry keeps its balance.
@@ -16,6 +16,7 @@ pub(crate) const ACCOUNTS: u32 = 100;
 const CHARGE: i16 = EntryKind::Charge.number();
 const REFUND: i16 = EntryKind::Refund.number();
 const INBOUND: i16 = EntryKind::Inbound.number();
+const VERIFICATION: i16 = EntryKind::Verification.number();
 const DAY_US: i64 = 86_400_000_000;
 
 /// An entry as far as folding needs it.
@@ -50,7 +51,8 @@ impl FoldEntry {
 
     /// The day of an entry that may be folded.
     fn foldable_day(&self) -> Option<i64> {
-        let is_foldable = matches!(self.kind, CHARGE | REFUND | INBOUND) && !self.has_note;
+        let is_sum = matches!(self.kind, CHARGE | REFUND | INBOUND | VERIFICATION);
+        let is_foldable = is_sum && !self.has_note;
         is_foldable.then(|| self.at_us.div_euclid(DAY_US))
     }
 }
@@ -148,7 +150,7 @@ pub(crate) fn fold(entries: &[FoldEntry], before_us: i64, cursor: FoldCursor) ->
 /// Folds the charges and refunds of a day between two entries that stay.
 fn fold_run(run: &[FoldEntry], folded: &mut Folded) {
     let mut balance_micros = run[0].balance_micros - run[0].amount_micros;
-    let mut sums: Vec<FoldEntry> = [CHARGE, REFUND, INBOUND]
+    let mut sums: Vec<FoldEntry> = [CHARGE, REFUND, INBOUND, VERIFICATION]
         .iter()
         .filter_map(|kind| sum(run, *kind))
         .collect();
@@ -188,7 +190,7 @@ mod tests {
     fn ledger(steps: &[(i64, i16, i64)]) -> Vec<FoldEntry> {
         let mut balance_micros = 0;
         let entry = |(id, &(day, kind, amount)): (i64, &(i64, i16, i64))| {
-            let is_charge = matches!(kind, CHARGE | INBOUND);
+            let is_charge = matches!(kind, CHARGE | INBOUND | VERIFICATION);
             let amount_micros = if is_charge { -amount } else { amount };
             balance_micros += amount_micros;
             FoldEntry {
@@ -284,8 +286,8 @@ mod tests {
         /// In steps of any size: sums and credits stay the same, and folding again changes nothing.
         #[test]
         fn folding_preserves_all_sums(
-            steps in vec((0_i64..2, 1_i16..=4, 1_i64..100), 1..60),
-            page in 4_usize..20,
+            steps in vec((0_i64..2, 1_i16..=5, 1_i64..100), 1..60),
+            page in 5_usize..20,
         ) {
             let mut day = 0;
             let steps: Vec<_> = steps.into_iter().map(|(next, kind, amount)| {
@@ -305,7 +307,7 @@ mod tests {
             }
             prop_assert!(balances_follow(&entries));
             prop_assert_eq!(entries.last().map(|last| last.balance_micros), before.last().map(|last| last.balance_micros));
-            for kind in 1..=4 {
+            for kind in 1..=5 {
                 let sum = |entries: &[FoldEntry]| -> (i64, i64) {
                     let of_kind = entries.iter().filter(|entry| entry.kind == kind);
                     of_kind.fold((0, 0), |sum, entry| (sum.0 + entry.amount_micros, sum.1 + entry.messages))

@@ -39,6 +39,8 @@ pub(crate) struct SumColumns {
     refunded_messages: i64,
     inbound: i64,
     inbound_messages: i64,
+    verifications: i64,
+    approved_verifications: i64,
 }
 
 impl SumColumns {
@@ -56,6 +58,8 @@ impl SumColumns {
             refunded_messages: row.column(9)?,
             inbound: row.column(10)?,
             inbound_messages: row.column(11)?,
+            verifications: row.column(12)?,
+            approved_verifications: row.column(13)?,
         })
     }
 }
@@ -96,9 +100,11 @@ impl Sums {
         add(&mut totals.charges, sums.charges);
         add(&mut totals.refunds, sums.refunds);
         add(&mut totals.inbound, sums.inbound);
+        add(&mut totals.verifications, sums.verifications);
         totals.charged_messages += count(sums.charged_messages)?;
         totals.refunded_messages += count(sums.refunded_messages)?;
         totals.inbound_messages += count(sums.inbound_messages)?;
+        totals.approved_verifications += count(sums.approved_verifications)?;
         self.balance = self.balance.saturating_add(sums.all);
         self.after = sums.last.unwrap_or(self.after);
         Ok(sums.entries >= i64::from(STEP))

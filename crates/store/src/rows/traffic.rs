@@ -21,6 +21,12 @@ pub(crate) fn country_column(recipient: &Recipient) -> Option<i16> {
     i16::try_from(country.slot()).ok()
 }
 
+/// `traffic.network` of a place, as [`counted_network`].
+pub(crate) fn place_code(network: Option<Network>, country: Option<Country>) -> i32 {
+    let slot = country.and_then(|country| i16::try_from(country.slot()).ok());
+    counted_network(network.map(Network::code), slot)
+}
+
 /// `traffic.network` of a message: its network, or its country, or 0 if both are unknown. `count_traffic!` does the
 /// same in SQL.
 pub(crate) fn counted_network(network: Option<i32>, country: Option<i16>) -> i32 {
@@ -28,7 +34,7 @@ pub(crate) fn counted_network(network: Option<i32>, country: Option<i16>) -> i32
 }
 
 /// Reads `traffic.network`.
-fn counted_place(code: i32) -> Result<(Option<Network>, Option<Country>), Corrupt> {
+pub(crate) fn counted_place(code: i32) -> Result<(Option<Network>, Option<Country>), Corrupt> {
     let slot = usize::try_from(code - COUNTRY).ok();
     match slot.filter(|slot| *slot < Country::SLOTS) {
         Some(slot) => Ok((None, Country::from_slot(slot))),

@@ -1,10 +1,13 @@
 //! Rows of verifications.
 
-use domain::Timestamp;
 use domain::ids::VerificationId;
 use domain::sender::PinHash;
-use domain::verify::{CodeLength, Conversion, PrefixConversion, Verification, VerificationState};
+use domain::verify::{
+    CodeLength, Conversion, NetworkConversion, PrefixConversion, Verification, VerificationState,
+};
+use domain::{Money, Timestamp};
 
+use super::traffic::counted_place;
 use super::{Corrupt, SqlRow, account_id, timestamp};
 
 /// Reads the columns in the order in which the statements select them.
@@ -19,6 +22,7 @@ pub(crate) fn verification<R: SqlRow>(row: &R) -> Result<Verification, R::Error>
         tries: u32::try_from(row.column::<i32>(7)?).map_err(|_| Corrupt("number of tries"))?,
         created_at: timestamp(row.column(8)?)?,
         expires_at: timestamp(row.column(9)?)?,
+        price: Money::from_micros(row.column(10)?),
     })
 }
 
@@ -41,17 +45,39 @@ pub(crate) fn conversion(
     (conversion, codes.first().map(|(_, at)| *at))
 }
 
-/// Account, prefix, codes sent, codes entered.
+/// Account, prefix, network, codes sent and entered, and the same of the newest codes.
 pub(crate) fn prefix_conversion<R: SqlRow>(row: &R) -> Result<PrefixConversion, R::Error> {
-    let number = |value: i64| u32::try_from(value).map_err(|_| Corrupt("count of codes"));
+    let (network, country) = counted_place(row.column(2)?)?;
     Ok(PrefixConversion {
         account: account_id(row.column(0)?)?,
         prefix: number(row.column(1)?)?,
-        conversion: Conversion {
-            sent: number(row.column(2)?)?,
-            approved: number(row.column(3)?)?,
-        },
+        network,
+        country,
+        conversion: counts(row, 3)?,
+        newest: counts(row, 5)?,
     })
+}
+
+/// Network, codes sent, codes entered.
+pub(crate) fn network_conversion<R: SqlRow>(row: &R) -> Result<NetworkConversion, R::Error> {
+    let (network, country) = counted_place(row.column(0)?)?;
+    Ok(NetworkConversion {
+        network,
+        country,
+        conversion: counts(row, 1)?,
+    })
+}
+
+/// The columns from `first` on: codes sent and entered.
+fn counts<R: SqlRow>(row: &R, first: usize) -> Result<Conversion, R::Error> {
+    Ok(Conversion {
+        sent: number(row.column(first)?)?,
+        approved: number(row.column(first + 1)?)?,
+    })
+}
+
+fn number(value: i64) -> Result<u32, Corrupt> {
+    u32::try_from(value).map_err(|_| Corrupt("count of codes"))
 }
 
 pub(crate) fn verification_id(number: i64) -> Result<VerificationId, Corrupt> {

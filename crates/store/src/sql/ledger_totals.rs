@@ -32,6 +32,10 @@ pub(crate) const SUMS: Sql = sql!(
         CAST(coalesce(sum(CASE WHEN e.at_us >= ?4 AND e.at_us < ?5 AND e.kind = 4
             THEN e.amount_micros END), 0) AS BIGINT),
         CAST(coalesce(sum(CASE WHEN e.at_us >= ?4 AND e.at_us < ?5 AND e.kind = 4
+            THEN e.messages END), 0) AS BIGINT),
+        CAST(coalesce(sum(CASE WHEN e.at_us >= ?4 AND e.at_us < ?5 AND e.kind = 5
+            THEN e.amount_micros END), 0) AS BIGINT),
+        CAST(coalesce(sum(CASE WHEN e.at_us >= ?4 AND e.at_us < ?5 AND e.kind = 5
             THEN e.messages END), 0) AS BIGINT)
     FROM (
         SELECT id, at_us, kind, amount_micros, messages FROM ledger

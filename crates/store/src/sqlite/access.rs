@@ -17,7 +17,7 @@ use crate::rows::{self, AccountColumns, TokenColumns, micros};
 const ACCOUNT: &str = concat!(
     "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, created_us, credit_limit_micros,
         daily_cap_micros, per_recipient_hour, countries, approved_senders_only, requests_per_second, codes_per_day,
-        admins_consent_only, texts_for, low_balance_micros, ported_numbers
+        admins_consent_only, texts_for, low_balance_micros, ported_numbers, verify_price_micros
     FROM",
     account_with_balance!(),
 );

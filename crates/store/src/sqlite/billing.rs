@@ -41,11 +41,12 @@ const INSERT_ENTRY: &str = concat!(
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
         approved_senders_only = ?6, requests_per_second = ?12, codes_per_day = ?14, admins_consent_only = ?16,
-        texts_for = ?18, low_balance_micros = ?20, ported_numbers = ?22
+        texts_for = ?18, low_balance_micros = ?20, ported_numbers = ?22, verify_price_micros = ?24
     WHERE id = ?1 AND (?7 IS NULL OR credit_limit_micros = ?7 AND daily_cap_micros IS ?8
         AND per_recipient_hour IS ?9 AND countries = ?10 AND approved_senders_only = ?11
         AND requests_per_second = ?13 AND codes_per_day = ?15 AND admins_consent_only = ?17
-        AND texts_for = ?19 AND low_balance_micros IS ?21 AND ported_numbers = ?23)";
+        AND texts_for = ?19 AND low_balance_micros IS ?21 AND ported_numbers = ?23
+        AND verify_price_micros = ?25)";
 const CHECK_LEDGER: &str = concat!(
     "WITH step AS (
         SELECT account_id, amount_micros,
@@ -298,6 +299,8 @@ fn set_rules(
         before.and_then(|before| before.low_balance_micros),
         columns.ported_numbers,
         before.map(|before| before.ported_numbers),
+        columns.verify_price_micros,
+        before.map(|before| before.verify_price_micros),
     ];
     access::change(db, SET_RULES, values)
 }

@@ -1,15 +1,22 @@
 //! The port for verifications.
 
 use async_trait::async_trait;
-use domain::Timestamp;
+use domain::billing::EntryKind;
 use domain::ids::{AccountId, VerificationId};
-use domain::ports::{NewVerification, Started, StoreError, VerifyStore};
-use domain::verify::{Judgement, MAX_COUNTED, OneTimeCode, PrefixConversion, Verification, WINDOW};
-use rusqlite::{Connection, OptionalExtension, params};
+use domain::ports::{MAX_CONVERSION_ROWS, NewVerification, Started, StoreError, VerifyStore};
+use domain::verify::{
+    Judgement, MAX_COUNTED, NetworkConversion, OneTimeCode, PrefixConversion, Verification, WINDOW,
+};
+use domain::{Money, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::billing::Change;
 use super::{SqliteStore, codes};
 use crate::rows::micros;
-use crate::rows::verify::{conversion, prefix_conversion, sent, verification, verification_id};
+use crate::rows::traffic::place_code;
+use crate::rows::verify::{
+    conversion, network_conversion, prefix_conversion, sent, verification, verification_id,
+};
 use crate::sql::verify as sql;
 
 #[async_trait]
@@ -53,15 +60,63 @@ impl VerifyStore for SqliteStore {
             .await
     }
 
+    async fn find_keyed_verification(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+    ) -> Result<Option<Verification>, StoreError> {
+        let key = *key;
+        self.read("find a verification by its key", move |db| {
+            db.prepare_cached(sql::FIND_KEYED.sqlite)?
+                .query_row(params![account.as_i64(), key], |row| verification(row))
+                .optional()
+        })
+        .await
+    }
+
+    async fn list_verifications(
+        &self,
+        account: AccountId,
+        before: Option<VerificationId>,
+        limit: u32,
+    ) -> Result<Vec<Verification>, StoreError> {
+        let before = before.map_or(i64::MAX, VerificationId::as_i64);
+        self.read("list verifications", move |db| {
+            db.prepare_cached(sql::LIST.sqlite)?
+                .query_map(params![account.as_i64(), before, limit], |row| {
+                    verification(row)
+                })?
+                .collect()
+        })
+        .await
+    }
+
     async fn list_conversions(
         &self,
+        account: Option<AccountId>,
         since: Timestamp,
         limit: u32,
     ) -> Result<Vec<PrefixConversion>, StoreError> {
+        let statements = [sql::CONVERSIONS.sqlite, sql::CONVERSIONS_OF_ACCOUNT.sqlite];
         self.read("count verifications", move |db| {
-            db.prepare_cached(sql::CONVERSIONS.sqlite)?
-                .query_map(params![micros(since), limit], |row| prefix_conversion(row))?
-                .collect()
+            count(db, statements, account, since, limit, |row| {
+                prefix_conversion(row)
+            })
+        })
+        .await
+    }
+
+    async fn list_network_conversions(
+        &self,
+        account: Option<AccountId>,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<NetworkConversion>, StoreError> {
+        let statements = [sql::NETWORKS.sqlite, sql::NETWORKS_OF_ACCOUNT.sqlite];
+        self.read("count verifications by network", move |db| {
+            count(db, statements, account, since, limit, |row| {
+                network_conversion(row)
+            })
         })
         .await
     }
@@ -106,6 +161,8 @@ fn start(db: &Connection, new: &NewVerification) -> rusqlite::Result<Started> {
         new.hash.salt,
         micros(new.created_at),
         micros(new.expires_at),
+        place_code(new.network, new.country),
+        new.key,
     ];
     let id = db
         .prepare_cached(sql::CREATE.sqlite)?
@@ -128,6 +185,30 @@ fn check_prefix(
     Ok(conversion.check(last, new.created_at))
 }
 
+/// Counts codes of all accounts, by the first statement, or of one, by the second.
+fn count<T>(
+    db: &Connection,
+    [all, of_account]: [&str; 2],
+    account: Option<AccountId>,
+    since: Timestamp,
+    limit: u32,
+    read: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    let since = micros(since);
+    match account {
+        None => db
+            .prepare_cached(all)?
+            .query_map(params![since, limit, MAX_CONVERSION_ROWS], read)?
+            .collect(),
+        Some(account) => {
+            let values = params![since, limit, MAX_CONVERSION_ROWS, account.as_i64()];
+            db.prepare_cached(of_account)?
+                .query_map(values, read)?
+                .collect()
+        }
+    }
+}
+
 /// Checks a guess. There is one writer, so no two guesses see the same number of tries.
 fn check(
     db: &Connection,
@@ -143,6 +224,17 @@ fn check(
     if let Some((state, tries)) = judged.change() {
         let values = params![id.as_i64(), state.number(), tries];
         db.prepare_cached(sql::CHANGE.sqlite)?.execute(values)?;
+    }
+    if judged == Judgement::Right && found.price != Money::ZERO {
+        let charge = Change {
+            account_id: account.as_i64(),
+            kind: EntryKind::Verification,
+            amount_micros: -found.price.micros(),
+            messages: 1,
+            note: None,
+            at_us: micros(now),
+        };
+        charge.write_entry(db)?;
     }
     Ok(Some(judged))
 }

@@ -376,6 +376,7 @@ async fn credits_and_rules_are_stored(store: Arc<dyn Store>) {
         texts_for: domain::billing::TextRoles::only(vec![domain::Role::Admin]),
         low_balance: Some(Money::from_micros(10_000_000)),
         ported_numbers: true,
+        verify_price: micros(20_000),
     };
     let version = store.access_version().await.expect("answers");
     set_rules(&store, acme, rules.clone()).await;

@@ -20,6 +20,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         DROP TABLE text_template; DROP TABLE refused_request;
         DROP TABLE report_poll;
         DROP TABLE ported_number; ALTER TABLE account DROP COLUMN ported_numbers;
+        ALTER TABLE account DROP COLUMN verify_price_micros;
         ALTER TABLE early_receipt DROP COLUMN network;
         DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change; DROP TABLE verification;
         ALTER TABLE message DROP COLUMN notice; ALTER TABLE message DROP COLUMN country;

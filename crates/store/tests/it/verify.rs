@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
+use domain::billing::{EntryKind, SpendingRules};
 use domain::code_cap::CodeCapReached;
 use domain::ids::VerificationId;
 use domain::ports::{NewVerification, Registered, Started, Store};
 use domain::verify::{
-    CodeLength, Conversion, Judgement, OneTimeCode, PrefixConversion, Verification,
-    VerificationState,
+    CodeLength, Conversion, Judgement, NetworkConversion, OneTimeCode, PrefixConversion,
+    Verification, VerificationState,
 };
-use domain::{AccountId, Msisdn};
+use domain::{AccountId, Country, Money, Msisdn, Network};
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
+use super::money::{assert_balanced, balance};
 use super::sample::{at, create_account};
 
 const RIGHT: &str = "123456";
@@ -31,10 +33,13 @@ fn new(account: AccountId, number: &str, second: i64) -> NewVerification {
         account,
         to: Msisdn::parse(number).expect("a number"),
         prefix: 371_200,
+        network: Network::new("247", "01"),
+        country: Country::parse("LV").ok(),
         length: CodeLength::default(),
         hash: code(RIGHT).hash([3; 16]),
         created_at: at(second),
         expires_at: at(second + 600),
+        key: None,
     }
 }
 
@@ -102,6 +107,7 @@ async fn a_verification_is_stored_and_approved_once(store: Arc<dyn Store>) {
         tries: 0,
         created_at: at(0),
         expires_at: at(600),
+        price: Money::ZERO,
     };
     assert_eq!(find(&store, acme, id).await, Some(expected));
     assert_eq!(find(&store, other, id).await, None, "another account");
@@ -245,6 +251,7 @@ async fn a_prefix_whose_codes_are_not_entered_is_slowed(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     let to = |n: i64| format!("+371200{n:05}");
+    let (lmt, lv) = (Network::new("247", "01"), Country::parse("LV").ok());
     let mut ids = Vec::new();
     for n in 0..50 {
         ids.push(started(&store, &new(acme, &to(n), n)).await);
@@ -254,26 +261,46 @@ async fn a_prefix_whose_codes_are_not_entered_is_slowed(store: Arc<dyn Store>) {
     started(&store, &new(other, &to(50), 50)).await;
     let elsewhere = NewVerification {
         prefix: 371_201,
+        network: None,
         ..new(acme, &to(51), 50)
     };
     started(&store, &elsewhere).await;
     let expected = |approved| {
-        let counted = |account, prefix, sent, approved| PrefixConversion {
-            account,
-            prefix,
-            conversion: Conversion { sent, approved },
+        let counted = |account, prefix, network: Option<Network>, sent, approved| {
+            let conversion = Conversion { sent, approved };
+            PrefixConversion {
+                account,
+                prefix,
+                network,
+                country: lv.filter(|_| network.is_none()),
+                conversion,
+                newest: conversion,
+            }
         };
         [
-            counted(acme, 371_200, 50, approved),
-            counted(acme, 371_201, 1, 0),
-            counted(other, 371_200, 1, 0),
+            counted(acme, 371_200, lmt, 50, approved),
+            counted(acme, 371_201, None, 1, 0),
+            counted(other, 371_200, lmt, 1, 0),
         ]
     };
     let list = async |since, limit| {
-        let listed = store.list_conversions(at(since), limit).await;
+        let listed = store.list_conversions(None, at(since), limit).await;
         listed.expect("the store answers")
     };
     assert_eq!(list(-1, 10).await, expected(0));
+    for (account, counts) in [(None, [51, 1]), (Some(acme), [50, 1])] {
+        let networks = store.list_network_conversions(account, at(-1), 10).await;
+        let of_place = |(network, country, sent)| NetworkConversion {
+            network,
+            country,
+            conversion: Conversion { sent, approved: 0 },
+        };
+        let expected = [(lmt, None, counts[0]), (None, lv, counts[1])].map(of_place);
+        assert_eq!(networks.expect("answers"), expected, "{account:?}");
+        let prefixes = store.list_conversions(account, at(-1), 10).await;
+        let prefixes = prefixes.expect("answers").len();
+        assert_eq!(prefixes, if account.is_none() { 3 } else { 2 });
+    }
 
     for id in &ids[..3] {
         guess(&store, acme, *id, RIGHT, 51).await;
@@ -282,6 +309,80 @@ async fn a_prefix_whose_codes_are_not_entered_is_slowed(store: Arc<dyn Store>) {
     assert_eq!(list(0, 1).await[0].conversion.approved, 2, "not the first");
     assert_eq!(list(-1, 10).await.len(), 3);
     assert_eq!(list(DAY, 10).await, []);
+}
+
+/// The price is that of the time when the code was sent. It is charged once, by the right code, even without money.
+async fn the_right_code_is_charged_once(store: Arc<dyn Store>) {
+    let acme = create_account(&store, "acme").await;
+    let before = balance(&store, acme).await;
+    let price = Money::from_micros(before + 20_000);
+    let rules = |verify_price| SpendingRules {
+        verify_price,
+        ..SpendingRules::default()
+    };
+    let set = async |price| {
+        let set = store.set_rules(acme, None, &rules(price)).await;
+        assert!(set.expect("answers"));
+    };
+    let free = started(&store, &new(acme, "+37120000001", 0)).await;
+    set(price).await;
+    let paid = started(&store, &new(acme, "+37120000002", 0)).await;
+    set(Money::from_micros(1)).await;
+    guess(&store, acme, free, RIGHT, 1).await;
+    guess(&store, acme, paid, WRONG, 1).await;
+    assert_eq!(balance(&store, acme).await, before, "nothing is charged");
+
+    let mut guesses = JoinSet::new();
+    for _ in 0..8 {
+        let store = store.clone();
+        guesses.spawn(async move { guess(&store, acme, paid, RIGHT, 2).await });
+    }
+    let judged = guesses.join_all().await;
+    let right = judged
+        .iter()
+        .filter(|one| **one == Some(Judgement::Right))
+        .count();
+    assert_eq!(right, 1, "{judged:?}");
+    assert_eq!(balance(&store, acme).await, -20_000);
+    assert_balanced(&store).await;
+    let found = find(&store, acme, paid).await.expect("stored");
+    assert_eq!((found.charged(), found.tries), (price, 1));
+    let ledger = store.list_ledger(acme, None, 1).await.expect("answers");
+    let newest = (ledger[0].kind, ledger[0].messages);
+    assert_eq!(newest, (EntryKind::Verification, 1));
+    let (always, never) = (at(-1_000_000_000), at(3_000_000_000));
+    let totals = store.ledger_totals(acme, always, never).await;
+    let totals = totals.expect("answers");
+    assert_eq!(totals.verifications.micros(), -before - 20_000);
+    assert_eq!(totals.approved_verifications, 1);
+    assert_eq!(totals.closing().micros(), -20_000);
+}
+
+async fn verifications_are_listed_and_found_by_their_key(store: Arc<dyn Store>) {
+    let acme = create_account(&store, "acme").await;
+    let other = create_account(&store, "other").await;
+    let keyed = |number, second, key| NewVerification {
+        key,
+        ..new(acme, number, second)
+    };
+    let first = started(&store, &keyed("+37120000001", 0, Some([7; 32]))).await;
+    let second = started(&store, &keyed("+37120000001", 30, Some([7; 32]))).await;
+    let third = started(&store, &keyed("+37120000002", 31, None)).await;
+    started(&store, &new(other, "+37120000003", 31)).await;
+    let found = async |account, key| {
+        let found = store.find_keyed_verification(account, &key).await;
+        found.expect("answers").map(|one| one.id)
+    };
+    assert_eq!(found(acme, [7; 32]).await, Some(second), "the newest");
+    assert_eq!(found(acme, [8; 32]).await, None);
+    assert_eq!(found(other, [7; 32]).await, None);
+    let list = async |before, limit| {
+        let listed = store.list_verifications(acme, before, limit).await;
+        let listed = listed.expect("answers").into_iter();
+        listed.map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(None, 2).await, [third, second]);
+    assert_eq!(list(Some(second), 2).await, [first]);
 }
 
 async fn old_verifications_are_pruned(store: Arc<dyn Store>) {
@@ -317,6 +418,8 @@ on_both_stores!(
     codes_count_together_with_pins,
     a_code_that_was_not_sent_does_not_count,
     a_prefix_whose_codes_are_not_entered_is_slowed,
+    the_right_code_is_charged_once,
+    verifications_are_listed_and_found_by_their_key,
     old_verifications_are_pruned,
 );
 

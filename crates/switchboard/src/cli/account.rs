@@ -27,6 +27,7 @@ The rules to set:
   texts_for=admin,member      the roles that see texts in the dashboard: operator, admin, member; or all, or none
   low_balance=10.00           notify below this balance; off for none
   ported_numbers=true         whether prices and routes go by the network that a number was ported to
+  verify_price=0.02           what an approved verification costs, besides its message
   inbound_url=https://…       where messages to its numbers are sent; off for none
   stop_reply=TEXT             the reply to STOP; nothing for none, default for the service's own
   start_reply=TEXT            the reply to START

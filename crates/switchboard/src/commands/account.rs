@@ -222,6 +222,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["textsFor"] = json!(rules.texts_for.to_string());
     shown["lowBalance"] = json!(rules.low_balance.map(|low| low.to_string()));
     shown["portedNumbers"] = json!(rules.ported_numbers);
+    shown["verifyPrice"] = json!(rules.verify_price.to_string());
 }
 
 fn print_table(accounts: &[AccountRecord]) {

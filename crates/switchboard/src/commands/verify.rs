@@ -26,7 +26,7 @@ pub(super) async fn run(config: &Config, command: VerifyCommand) -> anyhow::Resu
     let accounts = accounts.list().await?.into_iter();
     let names: AccountNames = accounts.map(|account| (account.id, account.name)).collect();
     let conversions = Conversions::new(store, Arc::new(SystemClock));
-    let prefixes = conversions.list(MOST).await?;
+    let prefixes = conversions.list(None, MOST).await?;
     if output.json {
         print_json(&prefixes.iter().map(|one| as_json(one, &names)).collect());
         return Ok(());
@@ -43,7 +43,7 @@ pub(super) async fn run(config: &Config, command: VerifyCommand) -> anyhow::Resu
             account(prefix, &names),
             counts.sent,
             counts.approved,
-            if counts.is_slowed() { "slowed" } else { "fine" },
+            if prefix.is_slowed() { "slowed" } else { "fine" },
         );
     }
     Ok(())
@@ -59,6 +59,6 @@ fn as_json(prefix: &PrefixConversion, names: &AccountNames) -> Value {
         "account": account(prefix, names),
         "sent": prefix.conversion.sent,
         "approved": prefix.conversion.approved,
-        "slowed": prefix.conversion.is_slowed(),
+        "slowed": prefix.is_slowed(),
     })
 }

@@ -84,6 +84,10 @@ pub(super) const METRICS: &[Metric] = &[
         "Submissions refused because of the balance or a limit of the account.",
     ),
     counter(
+        "switchboard_verifications_total{outcome}",
+        "One-time codes: sent, limited or slowed instead of sent, approved by the right code, or failed by wrong ones.",
+    ),
+    counter(
         "switchboard_messages_cancelled_total",
         "Scheduled messages that were cancelled.",
     ),

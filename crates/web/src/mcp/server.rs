@@ -32,8 +32,8 @@ use super::waiting::Waits;
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 
 /// Instructions for the model of a client.
-const INSTRUCTIONS: &str = "Switchboard sends SMS, registers sender IDs, looks subscribers up (HLR), and knows operators, networks, prefixes and prices. \
-Two tools cost the account money each time they succeed: send_sms (per part and recipient) and lookup_hlr (per query); ask the user before calling them unless they asked for exactly that. \
+const INSTRUCTIONS: &str = "Switchboard sends SMS and one-time codes, registers sender IDs, looks subscribers up (HLR), and knows operators, networks, prefixes and prices. \
+These tools cost the account money each time they succeed: send_sms (per part and recipient), lookup_hlr (per query), start_verification (its message) and, where the account has a price for it, check_verification; ask the user before calling them unless they asked for exactly that. \
 To know what a message costs, and whether it would be accepted, give send_sms preview true. To try sending without cost or recipient, give it testMode \"1\". Prices are in get_sms_rates. \
 An ID from send_sms or lookup_hlr is not a delivery or a result yet: call get_message or get_lookup with it and waitSeconds 30. cancel_message calls off a scheduled message. get_account tells the balance and what this token may do, list_senders the registered senders. \
 Numbers are in international form, such as +37120000001; correct_phone_number makes them so. \

@@ -9,6 +9,7 @@ mod numbers;
 mod paging;
 mod rates;
 mod senders;
+mod verify;
 
 use std::sync::Arc;
 
@@ -81,7 +82,7 @@ impl Hints {
 }
 
 /// Every tool, in the order in which clients show them: first those of the contract.
-pub(super) static ALL: [&Tool; 16] = [
+pub(super) static ALL: [&Tool; 19] = [
     &messages::SEND_SMS,
     &rates::GET_SMS_RATES,
     &senders::REGISTER_SENDER_ID,
@@ -98,6 +99,9 @@ pub(super) static ALL: [&Tool; 16] = [
     &account::GET_ACCOUNT,
     &senders::LIST_SENDERS,
     &inbox::LIST_INBOX,
+    &verify::START_VERIFICATION,
+    &verify::CHECK_VERIFICATION,
+    &verify::GET_VERIFICATION,
 ];
 
 impl Tool {

@@ -10,15 +10,16 @@ use domain::quoted::Quoted;
 use domain::verify::{NotACode, VerificationState};
 use domain::{Timestamp, VerificationId};
 use engine::verify::VerifyInput;
+use http::HeaderMap;
 use requests::{InvalidField, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Rest;
 use super::body::JsonBody;
 use super::caller::{Caller, VerifySend};
 use super::document::{CheckRequest, Failure, VerifyRequest};
 use super::json::{Fields, Value, require};
+use super::{Rest, sms};
 
 /// A code that was sent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,6 +45,9 @@ pub(super) struct SentCode {
     operation_id = "sendCode",
     tag = "Verify",
     request_body = VerifyRequest,
+    params(
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$", description = "Makes a repeated request harmless, as in `POST /sms`."),
+    ),
     responses(
         (status = 200, description = "The code is on its way.", body = SentCode, links(
             ("check" = (operation_id = "checkCode", parameters(("id" = "$response.body#/id")), description = "Checks what the person entered.")),
@@ -52,7 +56,7 @@ pub(super) struct SentCode {
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token does not have `verify:send`, the recipient opted out or is blocked, or the account is suspended, cannot pay, or may not send there or under this sender.", body = Failure),
-        (status = 409, description = "A code was sent to this number less than 30 seconds ago.", body = Failure),
+        (status = 409, description = "A code was sent to this number less than 30 seconds ago, or the Idempotency-Key was used with another body.", body = Failure),
         (status = 429, description = "The number got, or the account had sent, as many codes as they may, or nearly no code to such numbers is entered; `Retry-After` says when to try again.", body = Failure),
         (status = 503, description = "Overloaded or without its database; `Retry-After` says when to try again.", body = Failure),
     ),
@@ -60,10 +64,13 @@ pub(super) struct SentCode {
 pub(super) async fn start(
     State(rest): State<Arc<Rest>>,
     caller: Caller<VerifySend>,
+    headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
+    let repeatable = sms::repeatable(&headers, &body)?;
     let input = read_input(Fields::parse(&body)?)?;
-    let sent = rest.engine.verify.start(&caller.access, input).await;
+    let verify = &rest.engine.verify;
+    let sent = verify.start(&caller.access, input, repeatable).await;
     let sent = sent.map_err(|error| Problem::from_verification(error, &rest.settings.currency))?;
     let answer = SentCode {
         id: sent.id.get(),

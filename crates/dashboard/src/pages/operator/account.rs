@@ -409,7 +409,8 @@ impl LedgerRow {
                 0 => String::new(),
                 messages => count(messages.into()),
             },
-            found_at: (entry.messages > 0).then(|| messages_address(entry, account)),
+            found_at: (entry.messages > 0 && entry.kind != EntryKind::Verification)
+                .then(|| messages_address(entry, account)),
             note: entry.note.clone().unwrap_or_default(),
         }
     }

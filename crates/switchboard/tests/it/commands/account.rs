@@ -101,6 +101,7 @@ fn rules(backend: Backend) {
         "requests_per_second=25",
         "codes_per_day=7",
         "low_balance=10",
+        "verify_price=0.02",
         "--json",
     ];
     let json = run(&service, &[&set[..], &more].concat()).json();
@@ -108,6 +109,7 @@ fn rules(backend: Backend) {
         "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
         "approvedSendersOnly": true, "requestsPerSecond": 25, "codesPerDay": 7,
         "adminsConsentOnly": false, "lowBalance": "10.00", "portedNumbers": false, "textsFor": "all",
+        "verifyPrice": "0.02",
     });
     assert_eq!(json, expected);
     let in_force = [

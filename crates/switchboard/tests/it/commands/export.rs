@@ -134,6 +134,7 @@ fn statement(backend: Backend) {
         "charges",
         "refunds",
         "inbound",
+        "verifications",
     ]
     .map(amount);
     assert_eq!(sum.iter().sum::<i64>(), amount("closingBalance"), "{json}");

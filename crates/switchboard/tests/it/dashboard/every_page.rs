@@ -156,6 +156,9 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         "/dashboard/lookups?msisdn=%2B447700900800",
     ),
     ("lookup", Member, "/dashboard/lookups/{lookup}"),
+    ("verify", Member, "/dashboard/verify"),
+    ("verification", Member, "/dashboard/verify/{verification}"),
+    ("operator-verify", Operator, "/dashboard/operator/verify"),
     ("scheduled", Member, "/dashboard/scheduled"),
     (
         "scheduled-cancel",

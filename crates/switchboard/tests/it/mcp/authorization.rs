@@ -188,7 +188,9 @@ fn arguments(tool: &str) -> Value {
         "confirm_msisdn_sender" => json!({ "senderId": 1, "code": "12345" }),
         "lookup_hlr" => json!({ "msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/" }),
         "get_operator" => json!({ "operatorId": 1 }),
-        "get_message" | "get_lookup" | "cancel_message" => json!({ "id": 1 }),
+        "get_message" | "get_lookup" | "cancel_message" | "get_verification" => json!({ "id": 1 }),
+        "start_verification" => json!({ "to": "+37120000034" }),
+        "check_verification" => json!({ "id": 1, "code": "123456" }),
         "get_account" | "list_senders" | "list_inbox" => json!({}),
         "correct_phone_number" => json!({ "Number": "29111111", "CountryIso": "LV" }),
         _ => json!({ "country": "LV" }),
@@ -204,6 +206,7 @@ fn a_token_allows_exactly_the_tools_of_its_permissions() {
         "sender:write",
         "hlr:lookup",
         "numbers:read",
+        "verify:send",
     ] {
         let token = service
             .create_token("main", &["--permission", granted])

@@ -130,6 +130,13 @@ fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)>
         ("get_account", json!({}), true),
         ("list_senders", json!({ "limit": 1 }), true),
         ("list_inbox", json!({ "from": "+37120000001" }), true),
+        ("start_verification", json!({ "to": number }), true),
+        (
+            "check_verification",
+            json!({ "id": 1, "code": "12345678" }),
+            false,
+        ),
+        ("get_verification", json!({ "id": 1 }), true),
     ]
 }
 

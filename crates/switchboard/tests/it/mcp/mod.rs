@@ -13,6 +13,7 @@ mod separate_process;
 mod spending;
 mod stateless;
 mod tools;
+mod verify;
 
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -21,7 +22,7 @@ use testkit::http::Response;
 use crate::rest::service::Service;
 
 /// The tools and the scope of each: first as the contract lists them, then ours. One tool needs none.
-pub(super) const TOOLS: [(&str, &str); 16] = [
+pub(super) const TOOLS: [(&str, &str); 19] = [
     ("send_sms", "sms:send"),
     ("get_sms_rates", "sms:rates"),
     ("register_sender_id", "sender:write"),
@@ -38,6 +39,9 @@ pub(super) const TOOLS: [(&str, &str); 16] = [
     ("get_account", ""),
     ("list_senders", "sender:write"),
     ("list_inbox", "sms:send"),
+    ("start_verification", "verify:send"),
+    ("check_verification", "verify:send"),
+    ("get_verification", "verify:send"),
 ];
 
 /// Service error codes of refusals that a later call may not get: recipient limit, balance, spending cap.

@@ -32,7 +32,13 @@ fn every_tool_describes_its_scope_and_cost() {
             description.contains(&needs) && description.contains("Example"),
             "{name}: {description}"
         );
-        let billable = ["send_sms", "lookup_hlr"].contains(&name);
+        let billable = [
+            "send_sms",
+            "lookup_hlr",
+            "start_verification",
+            "check_verification",
+        ];
+        let billable = billable.contains(&name);
         let costs = (
             description.contains("COSTS MONEY"),
             description.contains("Free of charge"),
@@ -50,8 +56,10 @@ fn every_tool_describes_its_scope_and_cost() {
         }
         let destructive = billable || name == "cancel_message";
         assert_eq!(hints["destructiveHint"], json!(destructive), "{name}");
+        let lists = ["list_senders", "list_inbox"];
         let reads = ["numbers:read", "sms:rates", ""].contains(&scope)
-            || ["get_message", "get_lookup", "list_senders", "list_inbox"].contains(&name);
+            || ["get_message", "get_lookup", "get_verification"].contains(&name)
+            || lists.contains(&name);
         assert_eq!(hints["readOnlyHint"], json!(reads), "{name}");
         for schema in ["inputSchema", "outputSchema"] {
             assert_eq!(tool[schema]["type"], "object", "{name}: {schema}");
@@ -348,6 +356,37 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "'senderId'",
     ),
     ("lookup_hlr", "{}", "INVALID_INPUT", "'msisdn'"),
+    ("start_verification", "{}", "INVALID_INPUT", "'to'"),
+    (
+        "start_verification",
+        r#"{"to":"+37120000001","message":"no place"}"#,
+        "INVALID_INPUT",
+        "{code}",
+    ),
+    (
+        "check_verification",
+        r#"{"id":12345,"code":"123456"}"#,
+        "NOT_FOUND",
+        "no such verification",
+    ),
+    (
+        "check_verification",
+        r#"{"code":"123456"}"#,
+        "INVALID_INPUT",
+        "'id'",
+    ),
+    (
+        "check_verification",
+        r#"{"id":12345,"code":"12a"}"#,
+        "INVALID_INPUT",
+        "'code'",
+    ),
+    (
+        "get_verification",
+        r#"{"id":12345}"#,
+        "NOT_FOUND",
+        "no verification",
+    ),
     (
         "lookup_hlr",
         r#"{"msisdn":"+37129100000","callBackUrl":"http://10.0.0.1/"}"#,

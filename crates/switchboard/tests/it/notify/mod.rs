@@ -28,7 +28,7 @@ fn free_address() -> SocketAddr {
     listener.local_addr().expect("its address")
 }
 
-fn webhook(receiver: &Receiver, events: &str) -> String {
+pub(crate) fn webhook(receiver: &Receiver, events: &str) -> String {
     let url = receiver.url("/events");
     format!("[[notify]]\nurl = '{url}'\nsecret = '{SECRET}'\nevents = [{events}]\n")
 }
@@ -41,7 +41,7 @@ fn start(backend: Backend, config: &str) -> Service {
     })
 }
 
-fn body(request: &ReceivedRequest) -> Value {
+pub(crate) fn body(request: &ReceivedRequest) -> Value {
     serde_json::from_slice(&request.body).expect("JSON")
 }
 
@@ -52,7 +52,7 @@ fn of_type(receiver: &Receiver, event: &str) -> Vec<ReceivedRequest> {
     requests
 }
 
-fn wait_for_event(receiver: &Receiver, event: &str) -> ReceivedRequest {
+pub(crate) fn wait_for_event(receiver: &Receiver, event: &str) -> ReceivedRequest {
     wait_for(event, || of_type(receiver, event).into_iter().next())
 }
 

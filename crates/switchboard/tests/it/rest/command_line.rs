@@ -85,7 +85,8 @@ fn accounts(backend: Backend) {
                 "portedNumbers",
                 "requestsPerSecond",
                 "suspended",
-                "textsFor"
+                "textsFor",
+                "verifyPrice"
             ]
         );
         let names: Vec<&Value> = list.iter().map(|account| &account["name"]).collect();

@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::http::Response;
+use testkit::receiver::Receiver;
 
-use super::service::{Service, message, wait_for};
+use super::money::check_ledger;
+use super::service::{Service, in_seconds, message, wait_for};
+use crate::notify;
 
 const NUMBER: &str = "+37120000007";
 
@@ -218,6 +221,71 @@ fn an_account_pays_for_its_codes(backend: Backend) {
     assert_eq!(response.status, 200, "{}", response.text());
 }
 
+/// An approved verification has a price of its own. Many right codes at once are charged once.
+fn an_approved_verification_is_charged_once(backend: Backend) {
+    let service = service(backend);
+    let set = ["account", "set", "main", "verify_price=0.02", "--json"];
+    assert_eq!(service.server.cli_json(&set)["verifyPrice"], "0.02");
+    let id = started(&service, &json!({ "to": NUMBER }));
+    let code = json!(code(&service, NUMBER, 1));
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let checks = [(); 4].map(|()| scope.spawn(|| check(&service, id, &code).status));
+        checks.map(|one| one.join().expect("answers")).to_vec()
+    });
+    let approved = statuses.iter().filter(|status| **status == 200).count();
+    assert_eq!(approved, 1, "{statuses:?}");
+    check_ledger(&service);
+    let month = in_seconds(0).strftime("%Y-%m").to_string();
+    let arguments = ["account", "statement", "main", "--month", &month];
+    let arguments = [&arguments[..], &["--format", "json"]].concat();
+    let statement = service.server.cli_json(&arguments);
+    assert_eq!(statement["verifications"], "-0.02", "{statement}");
+    assert_eq!(statement["approvedVerifications"], 1, "{statement}");
+    assert_eq!(statement["closingBalance"], json!(service.balance()));
+    let ledger = service
+        .server
+        .cli_json(&["account", "ledger", "main", "--json"]);
+    let mut entries = ledger.as_array().expect("a list").iter();
+    let entry = entries.find(|entry| entry["kind"] == "verification");
+    assert_eq!(entry.expect("charged")["amount"], "-0.02", "{ledger}");
+    let metrics = service.raw("GET", "/metrics", &[], b"").text();
+    for outcome in ["sent", "approved"] {
+        let line = format!("switchboard_verifications_total{{outcome=\"{outcome}\"}} 1");
+        assert!(metrics.contains(&line), "{line}");
+    }
+}
+
+fn a_repeated_request_sends_one_code(backend: Backend) {
+    let mut service = service(backend);
+    let body = json!({ "to": NUMBER }).to_string();
+    let send = |service: &Service, key: &str, body: &str| {
+        let key = [("Idempotency-Key", key)];
+        service.call_with(&service.token, "POST", "/verify", &key, body.as_bytes())
+    };
+    let first = send(&service, "one", &body);
+    assert_eq!(first.status, 200, "{}", first.text());
+    let id = first.json()["id"].as_u64().expect("a number");
+    assert_eq!(send(&service, "one", &body).text(), first.text());
+    let other = json!({ "to": "+37120000008" }).to_string();
+    assert_refused(&send(&service, "one", &other), 409, "Idempotency-Key");
+    assert_refused(&send(&service, "a b", &body), 400, "Idempotency-Key");
+    let sms = json!({ "to": NUMBER, "from": "Acme", "message": "Hi" }).to_string();
+    let key = [("Idempotency-Key", "two")];
+    let stored = service.call_with(&service.token, "POST", "/sms", &key, sms.as_bytes());
+    assert_eq!(stored.status, 200, "{}", stored.text());
+    assert_refused(&send(&service, "two", &body), 409, "Idempotency-Key");
+    service.server.restart();
+    assert_eq!(send(&service, "one", &body).text(), first.text());
+    assert_eq!(service.stored(), 2, "one code and one message");
+    let code = json!({ "code": 1234 });
+    let path = format!("/verify/{id}/check");
+    assert_refused(
+        &post(&service, &service.token, &path, &code),
+        400,
+        "6 digits",
+    );
+}
+
 fn recipients_who_opted_out_get_no_code(backend: Backend) {
     let service = service(backend);
     let listed = post(
@@ -255,7 +323,12 @@ fn a_number_gets_few_codes(backend: Backend) {
 
 /// Where nobody enters codes, they are sent slowly, until some are entered.
 fn prefixes_that_never_convert_are_slowed(backend: Backend) {
-    let service = service(backend);
+    let receiver = Receiver::start();
+    let service = Service::with(backend, |builder| {
+        builder
+            .config(notify::webhook(&receiver, "'verify.slowed'"))
+            .env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
+    });
     let to = |n: usize| format!("+371200{n:05}");
     let ids: Vec<u64> = (0..50)
         .map(|n| started(&service, &json!({ "to": to(n) })))
@@ -296,6 +369,11 @@ fn prefixes_that_never_convert_are_slowed(backend: Backend) {
         Some((&"371200", &"slowed"))
     );
 
+    let told = notify::body(&notify::wait_for_event(&receiver, "verify.slowed"));
+    assert_eq!(told["data"]["prefix"], "+371200", "{told}");
+    assert_eq!(told["data"]["account"], "main", "{told}");
+    assert_eq!(told["data"]["approved"], 0, "{told}");
+
     for (n, id) in ids.iter().enumerate().take(6) {
         let code = code(&service, &to(n), 1);
         assert_eq!(check(&service, *id, &json!(code)).status, 200);
@@ -310,6 +388,8 @@ super::on_both_backends!(
     every_field_counts,
     a_code_is_replaced_after_a_pause,
     an_account_pays_for_its_codes,
+    an_approved_verification_is_charged_once,
+    a_repeated_request_sends_one_code,
     recipients_who_opted_out_get_no_code,
     a_number_gets_few_codes,
     prefixes_that_never_convert_are_slowed,

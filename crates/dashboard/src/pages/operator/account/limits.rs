@@ -16,6 +16,7 @@ pub(super) struct LimitsForm {
     pub(super) codes_per_day: Field,
     pub(super) countries: Field,
     pub(super) low_balance: Field,
+    pub(super) verify_price: Field,
     pub(super) approved_senders_only: bool,
     pub(super) admins_consent_only: bool,
     pub(super) ported_numbers: bool,
@@ -30,6 +31,7 @@ pub(super) struct LimitValues {
     pub(super) codes_per_day: String,
     pub(super) countries: String,
     pub(super) low_balance: String,
+    pub(super) verify_price: String,
     pub(super) approved_senders_only: bool,
     pub(super) admins_consent_only: bool,
     pub(super) ported_numbers: bool,
@@ -49,6 +51,7 @@ impl LimitValues {
             per_recipient_hour: per_hour.unwrap_or_default(),
             countries: rules.countries.to_string(),
             low_balance: low.unwrap_or_default(),
+            verify_price: rules.verify_price.to_string(),
             approved_senders_only: rules.approved_senders_only,
             admins_consent_only: rules.admins_consent_only,
             ported_numbers: rules.ported_numbers,
@@ -65,6 +68,7 @@ impl LimitValues {
             codes_per_day: carried("was_codes_per_day"),
             countries: carried("was_countries"),
             low_balance: carried("was_low_balance"),
+            verify_price: carried("was_verify_price"),
             approved_senders_only: form.get("was_approved_senders_only") == Some("true"),
             admins_consent_only: form.get("was_admins_consent_only") == Some("true"),
             ported_numbers: form.get("was_ported_numbers") == Some("true"),
@@ -83,6 +87,7 @@ impl LimitsForm {
             codes_per_day: Field::with(&*now.codes_per_day),
             countries: Field::with(&*now.countries),
             low_balance: Field::with(&*now.low_balance),
+            verify_price: Field::with(&*now.verify_price),
             approved_senders_only: now.approved_senders_only,
             admins_consent_only: now.admins_consent_only,
             ported_numbers: now.ported_numbers,
@@ -100,6 +105,7 @@ impl LimitsForm {
             codes_per_day: Field::typed(form, "codes_per_day"),
             countries: Field::typed(form, "countries"),
             low_balance: Field::typed(form, "low_balance"),
+            verify_price: Field::typed(form, "verify_price"),
             approved_senders_only: form.get("approved_senders_only").is_some(),
             admins_consent_only: form.get("admins_consent_only").is_some(),
             ported_numbers: form.get("ported_numbers").is_some(),
@@ -143,6 +149,12 @@ impl LimitsForm {
                 &mut self.low_balance,
                 &before.low_balance,
             ),
+            (
+                "verify_price",
+                "0",
+                &mut self.verify_price,
+                &before.verify_price,
+            ),
         ];
         let mut changes = Vec::new();
         for (key, none, field, before) in fields {
@@ -180,6 +192,7 @@ impl LimitsForm {
             &self.codes_per_day,
             &self.countries,
             &self.low_balance,
+            &self.verify_price,
         ];
         fields.iter().any(|field| field.problem.is_some())
     }

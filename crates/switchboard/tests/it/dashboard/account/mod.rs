@@ -5,6 +5,7 @@ mod opt_outs;
 mod records;
 mod refusing;
 mod settings;
+mod verify;
 
 use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
@@ -84,5 +85,9 @@ pub(super) fn sample_items(service: &Service) -> Vec<(&'static str, String)> {
         ("{scheduled}", schedule(service, "Hello, tomorrow")),
         ("{sender}", post("/senderId", sender).text()),
         ("{lookup}", post("/hlr", lookup).json()[0].to_string()),
+        (
+            "{verification}",
+            post("/verify", json!({ "to": "+37120000008" })).json()["id"].to_string(),
+        ),
     ]
 }

@@ -30,6 +30,8 @@ const FORMS: [&str; 22] = [
     "/dashboard/senders/1/withdraw",
     "/dashboard/numbers",
     "/dashboard/lookups",
+    "/dashboard/verify",
+    "/dashboard/verify/1",
     "/dashboard/settings/api/new",
     "/dashboard/settings/api/tokens/1",
     "/dashboard/settings/api/consent",
@@ -117,6 +119,8 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
         "/hlr",
         request.to_string().as_bytes(),
     );
+    let to = json!({ "to": "+37120000007" }).to_string();
+    let verified = service.call_as(&service.token, "POST", "/verify", to.as_bytes());
     let token = service.create_token("main", &[]);
     service.create_account("other");
     let more = ["--role", "admin", "--account", "other"];
@@ -127,6 +131,7 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
     let sender_path = format!("/dashboard/senders/{}", sender.text());
     let token_path = format!("/dashboard/settings/api/tokens/{}", token.id);
     let lookup_path = format!("/dashboard/lookups/{}", lookup.json()[0]);
+    let verify_path = format!("/dashboard/verify/{}", verified.json()["id"]);
     for path in [
         &callback_path,
         &format!("{callback_path}/live"),
@@ -134,6 +139,7 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
         &sender_path,
         &token_path,
         &lookup_path,
+        &verify_path,
     ] {
         let page = other.get(path);
         assert_eq!(page.status, 404, "{path}: {}", page.text());
@@ -145,6 +151,7 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
         (format!("{sender_path}/pin"), &[]),
         (format!("{sender_path}/withdraw"), &[("sure", "yes")]),
         (token_path, &[]),
+        (verify_path, &[("code", "123456")]),
     ] {
         let page = send(&mut other, &path, fields);
         assert_eq!(page.status, 404, "{path}: {}", page.text());
@@ -177,6 +184,7 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
         "scheduled",
         "senders",
         "lookups",
+        "verify",
         "settings/api",
     ] {
         let page = other.get(&format!("/dashboard/{list}"));
@@ -200,6 +208,7 @@ fn a_suspended_account_can_do_nothing(backend: Backend) {
             &[("msisdn", "+447700900000"), ("key", "k")][..],
         ),
         ("/dashboard/senders/number", &[("name", "+37120000007")]),
+        ("/dashboard/verify", &[("to", "+37120000007"), ("key", "k")]),
         (
             "/dashboard/senders/name",
             &[

@@ -15,6 +15,7 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/accounts/1/statement.csv",
     "/dashboard/operator/margin",
     "/dashboard/operator/senders",
+    "/dashboard/operator/verify",
     "/dashboard/operator/carriers",
     "/dashboard/operator/carriers/live",
     "/dashboard/operator/carriers/new",

@@ -1,0 +1,149 @@
+//! Tools for one-time codes.
+
+use domain::Permission;
+use domain::verify::VerificationState;
+use serde_json::{Value, json};
+
+use super::{FINAL, Hints, KEY, Tool, body_without, in_address, key, key_schema};
+use crate::mcp::api::ApiRequest;
+
+pub(super) static START_VERIFICATION: Tool = Tool {
+    name: "start_verification",
+    title: "Send a one-time code",
+    description: "Sends a one-time code to a number by SMS, to confirm that a person has it. COSTS MONEY: the message is charged as any other. \
+Ask the person for the code and give it to check_verification; the code itself is never shown. A new code replaces a pending one of the same number, 30 seconds after it at the earliest. A number gets at most 5 codes in an hour and 10 in a day.\n\n\
+Example: {\"to\": \"+37120000001\"}\n\
+Example, with a text of one's own: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"{code} is your code for Acme.\"}",
+    scope: Some(Permission::VerifySend),
+    waits: false,
+    hints: Hints::SPENDS,
+    input: || {
+        json!({
+            "type": "object",
+            "properties": {
+                "to": { "type": "string", "description": "The number in international form, or a local one together with correctBy.", "examples": ["+37120000001"] },
+                "from": { "type": "string", "description": "The originator, as in send_sms. Absent: that of the service.", "examples": ["Acme"] },
+                "length": { "type": "integer", "minimum": 4, "maximum": 10, "description": "The number of digits. Absent: 6." },
+                "expireIn": { "type": "integer", "minimum": 60, "maximum": 3600, "description": "How many seconds the code is valid. Absent: 600." },
+                "message": { "type": "string", "pattern": "\\{code\\}", "description": "The text, with {code} where the code belongs.", "examples": ["{code} is your code for Acme."] },
+                "correctBy": { "type": "string", "pattern": "^[A-Za-z]{2}$", "description": "ISO 3166-1 alpha-2 country that a local number is completed for.", "examples": ["LV"] },
+                KEY: key_schema(),
+            },
+            "required": ["to"],
+            "examples": [{ "to": "+37120000001" }],
+        })
+    },
+    output: || {
+        json!({
+            "verificationId": { "type": "integer", "description": "The id for check_verification and get_verification." },
+            "to": { "type": "string", "description": "The number in international form." },
+            "expires": { "type": "string", "description": "Until when the code is valid, RFC 3339." },
+            "next": { "type": "string", "description": "What to do now." },
+        })
+    },
+    ask: |arguments| {
+        let body = Value::Object(body_without(arguments, &[KEY]));
+        Ok(ApiRequest::post("/verify", body).with_key(key(arguments)?))
+    },
+    read: |_, answer| {
+        let sent = answer.json()?;
+        Some(json!({
+            "verificationId": sent["id"].as_u64()?,
+            "to": sent["to"].as_str()?,
+            "expires": sent["expires"].as_str()?,
+            "next": "Ask the person for the code that was sent, and call check_verification with this id.",
+        }))
+    },
+};
+
+pub(super) static CHECK_VERIFICATION: Tool = Tool {
+    name: "check_verification",
+    title: "Check a one-time code",
+    description: "Checks the code that a person entered. COSTS MONEY where the account has a price for verifications: the right code is charged once, wrong ones are not. \
+The person reads the code on the handset; never guess it: after five wrong ones the verification fails. A wrong code is INVALID_INPUT, and its message says how many tries are left. An expired, replaced, failed or approved verification is a CONFLICT.\n\n\
+Example: {\"id\": 123, \"code\": \"123456\"}",
+    scope: Some(Permission::VerifySend),
+    waits: false,
+    hints: Hints {
+        open_world: false,
+        ..Hints::SPENDS
+    },
+    input: || {
+        json!({
+            "type": "object",
+            "properties": {
+                "id": id_schema(),
+                "code": { "type": "string", "pattern": "^[0-9]{4,10}$", "description": "All digits of the code, with leading zeros.", "examples": ["123456"] },
+            },
+            "required": ["id", "code"],
+            "examples": [{ "id": 123, "code": "123456" }],
+        })
+    },
+    output: || {
+        json!({
+            "id": { "type": "integer", "description": "The verification." },
+            "status": { "type": "string", "description": "approved: it is the code that was sent." },
+        })
+    },
+    ask: |arguments| {
+        let id = in_address(arguments, "id", WHICH)?;
+        let body = body_without(arguments, &["id"]);
+        let path = format!("/verify/{id}/check");
+        Ok(ApiRequest::post(path, Value::Object(body)))
+    },
+    read: |_, answer| {
+        let checked = answer.json()?;
+        Some(json!({
+            "id": checked["id"].as_u64()?,
+            "status": checked["status"].as_str()?,
+        }))
+    },
+};
+
+pub(super) static GET_VERIFICATION: Tool = Tool {
+    name: "get_verification",
+    title: "Ask where a verification stands",
+    description: "Tells whether the code of a verification can still be entered, or was. Free of charge. \
+status is pending, approved, expired (or replaced by a newer code) or failed (five wrong codes). Whether the message arrived is in the account's messages.\n\n\
+Example: {\"id\": 123}",
+    scope: Some(Permission::VerifySend),
+    waits: false,
+    hints: Hints::READS,
+    input: || {
+        json!({
+            "type": "object",
+            "properties": { "id": id_schema() },
+            "required": ["id"],
+            "examples": [{ "id": 123 }],
+        })
+    },
+    output: || {
+        json!({
+            "id": { "type": "integer", "description": "The verification." },
+            "to": { "type": "string", "description": "The number in international form." },
+            "status": { "type": "string", "enum": VerificationState::ALL.map(VerificationState::name), "description": "Where it stands." },
+            "expires": { "type": "string", "description": "Until when the code is valid, RFC 3339." },
+            FINAL: { "type": "boolean", "description": "Whether the status changes no more." },
+        })
+    },
+    ask: |arguments| {
+        let id = in_address(arguments, "id", WHICH)?;
+        Ok(ApiRequest::get(format!("/verify/{id}")))
+    },
+    read: |_, answer| {
+        let mut found = answer.json().filter(Value::is_object)?;
+        found[FINAL] = json!(found["status"] != VerificationState::Pending.name());
+        Some(found)
+    },
+};
+
+const WHICH: &str = "the verificationId that start_verification returned";
+
+fn id_schema() -> Value {
+    json!({
+        "type": "integer",
+        "minimum": 1,
+        "description": "The verificationId that start_verification returned.",
+        "examples": [123],
+    })
+}
