@@ -32,6 +32,7 @@ mod replies;
 mod second_factor;
 mod senders;
 mod sessions;
+mod smpp_users;
 mod traffic;
 mod verify;
 
@@ -98,6 +99,7 @@ pub use senders::{
     Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
 };
 pub use sessions::{NewSession, SessionStore};
+pub use smpp_users::{NewSmppUser, SmppCredentials, SmppUserStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
 pub use verify::{NewVerification, Started, VerifyStore};
 
@@ -162,12 +164,18 @@ impl<T> IdentityStore for T where
 {
 }
 
+/// SMPP users and how they sign in.
+pub trait SmppIdentityStore: SmppUserStore + AttemptStore + AuditStore {}
+
+impl<T> SmppIdentityStore for T where T: SmppUserStore + AttemptStore + AuditStore {}
+
 /// The whole database. Each use case takes only the part of it that it needs: an `Arc<dyn Store>` coerces to an `Arc`
 /// of any of these traits.
 pub trait Store:
     WorkStore
     + AccountStore
     + IdentityStore
+    + SmppIdentityStore
     + CatalogueStore
     + SenderStore
     + CodeStore
@@ -193,6 +201,7 @@ impl<T> Store for T where
     T: WorkStore
         + AccountStore
         + IdentityStore
+        + SmppIdentityStore
         + CatalogueStore
         + SenderStore
         + CodeStore

@@ -8,4 +8,5 @@ pub mod hasher;
 pub mod people;
 pub mod rate;
 pub mod sign_in;
+pub mod smpp_users;
 pub mod throttle;

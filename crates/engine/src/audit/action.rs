@@ -27,6 +27,10 @@ pub enum Action {
     TokenCreate,
     /// A token was revoked.
     TokenRevoke,
+    /// An SMPP user was created.
+    SmppUserCreate,
+    /// An SMPP user was revoked.
+    SmppUserRevoke,
     /// The secret that signs an account's callbacks was shown.
     SecretShow,
     /// The secret that signs an account's callbacks was replaced.
@@ -108,7 +112,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 51] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -121,6 +125,8 @@ impl Action {
         Self::NumberRemove,
         Self::TokenCreate,
         Self::TokenRevoke,
+        Self::SmppUserCreate,
+        Self::SmppUserRevoke,
         Self::SecretShow,
         Self::SecretRotate,
         Self::PersonInvite,
@@ -175,6 +181,8 @@ impl Action {
             Self::NumberRemove => "number.remove",
             Self::TokenCreate => "token.create",
             Self::TokenRevoke => "token.revoke",
+            Self::SmppUserCreate => "smpp_user.create",
+            Self::SmppUserRevoke => "smpp_user.revoke",
             Self::SecretShow => "secret.show",
             Self::SecretRotate => "secret.rotate",
             Self::PersonInvite => "person.invite",

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use domain::ports::{AccessStore, StoreError};
 use domain::{Access, AccountId, Clock, Permission, Timestamp, TokenHash, TokenSecret};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::identity::rate::{Allowance, RateLimits, Requester};
@@ -67,6 +68,7 @@ pub struct Gate {
     store: Arc<dyn AccessStore>,
     clock: Arc<dyn Clock>,
     cache: RwLock<TokenCache>,
+    versions: watch::Sender<u64>,
     started: Instant,
     /// Milliseconds after `started` at which the version was last confirmed.
     confirmed_ms: AtomicU64,
@@ -124,6 +126,7 @@ impl Gate {
             store,
             clock,
             cache: RwLock::default(),
+            versions: watch::Sender::default(),
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
             throttle: Throttle::default(),
@@ -157,6 +160,11 @@ impl Gate {
     pub(crate) fn version(&self) -> Option<u64> {
         let version = self.cache.read().expect("no holder panics").version;
         self.is_current().then_some(version)
+    }
+
+    /// Tells when accounts, tokens, SMPP users or senders have changed on any node, within a second.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.versions.subscribe()
     }
 
     /// Decides whether the bearer of `token`, calling from `address`, may do something that needs one of these
@@ -280,6 +288,7 @@ impl Gate {
         let mut cache = self.cache.write().expect("no holder panics");
         cache.version = version;
         cache.tokens.clear();
+        self.versions.send_replace(version);
     }
 
     /// Stores the times of last use. A failure loses little: the next use of the token records a later time.
