@@ -41,12 +41,12 @@ pub struct Access {
     /// What the client that this token was issued to may spend.
     pub grant_cap: Option<GrantCap>,
     /// Limits of this caller besides those of the account.
-    pub limits: CallerLimits,
+    pub limits: AccessLimits,
 }
 
 /// Limits of one caller besides those of its account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CallerLimits {
+pub struct AccessLimits {
     pub senders: AllowedSenders,
     pub countries: Countries,
 }

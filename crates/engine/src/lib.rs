@@ -84,6 +84,7 @@ pub use identity::gate::Gate;
 pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
 pub use identity::sign_in::SignIn;
+pub use identity::smpp_users::{SmppUserRegistry, SmppUsers};
 pub use inbound::{Numbers, SimulatedHandset};
 pub use invalid::{Field, Invalid};
 pub use reading::export::Exports;
@@ -203,6 +204,10 @@ pub struct Engine {
     pub own: OwnAccess,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
+    /// Checks the passwords of SMPP users, and follows those that are bound.
+    pub smpp_users: Arc<SmppUsers>,
+    /// Creates and revokes SMPP users.
+    pub smpp_user_registry: SmppUserRegistry,
     /// What is wrong at present.
     pub alerts: Alerts,
     /// Sends e-mail, if that is configured.
@@ -285,7 +290,6 @@ impl Engine {
         );
         let senders = Senders::new(sender_store, clock.clone(), urls, submit.clone(), pin_from);
         Ok(Self {
-            gate,
             senders,
             verify,
             submit,
@@ -302,6 +306,18 @@ impl Engine {
             numbers: Numbers::new(store.clone(), clock.clone(), alert_urls.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
+            smpp_users: SmppUsers::start(
+                store.clone(),
+                clock.clone(),
+                hasher.clone(),
+                gate.clone(),
+            ),
+            smpp_user_registry: SmppUserRegistry::new(
+                store.clone(),
+                clock.clone(),
+                hasher.clone(),
+            ),
+            gate,
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             alerts: Alerts::new(store.clone(), clock.clone(), alert_urls),
             mailer,
@@ -406,6 +422,7 @@ impl Engine {
         self.catalogues.stop();
         self.follower.stop();
         self.ported.stop();
+        self.smpp_users.stop();
         self.gate.stop().await;
     }
 }

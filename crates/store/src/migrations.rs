@@ -120,6 +120,7 @@ migrations! {
     37 "0037_ported_numbers" Compatible,
     38 "0038_grant_caps" Compatible,
     39 "0039_country" Compatible,
+    40 "0040_smpp_users" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -167,6 +167,7 @@ mod sends;
 mod servers;
 mod sessions;
 pub(crate) mod settings;
+mod smpp_users;
 mod tls;
 mod traffic;
 mod transaction;

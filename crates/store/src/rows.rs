@@ -35,6 +35,7 @@ pub(crate) mod privacy;
 pub(crate) mod records;
 pub(crate) mod replies;
 pub(crate) mod senders;
+pub(crate) mod smpp_users;
 pub(crate) mod sweep;
 mod tokens;
 pub(crate) mod traffic;

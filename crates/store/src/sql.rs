@@ -49,6 +49,7 @@ pub(crate) mod replies;
 pub(crate) mod second_factor;
 pub(crate) mod senders;
 pub(crate) mod sessions;
+pub(crate) mod smpp_users;
 pub(crate) mod verify;
 
 /// One statement for both databases.

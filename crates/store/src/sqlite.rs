@@ -69,6 +69,7 @@ mod second_factor;
 mod senders;
 mod sends;
 mod sessions;
+mod smpp_users;
 mod traffic;
 mod verify;
 mod writer;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
-use crate::access::{AllowList, CallerLimits};
+use crate::access::{AllowList, AccessLimits};
 use crate::ids::{AccountId, SmppUserId};
 use crate::person::PasswordHash;
 use crate::smpp_user::{ReceiptFormat, SmppLimits, SmppUser, SystemId};
@@ -16,7 +16,7 @@ pub struct NewSmppUser {
     pub password: PasswordHash,
     /// The addresses that may bind.
     pub allow: AllowList,
-    pub caller_limits: CallerLimits,
+    pub access_limits: AccessLimits,
     pub limits: SmppLimits,
     pub receipts: ReceiptFormat,
     pub created_at: Timestamp,
@@ -44,7 +44,7 @@ pub trait SmppUserStore: Send + Sync + 'static {
     /// Those of these users that are not revoked, in any order.
     async fn find_smpp_users(&self, ids: &[SmppUserId]) -> Result<Vec<SmppUser>, StoreError>;
 
-    /// The users of an account, or all, sorted by system ID, without revoked ones.
+    /// The users of an account, or all, sorted by ID, without revoked ones.
     async fn list_smpp_users(
         &self,
         account: Option<AccountId>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::access::{AllowList, CallerLimits};
+use domain::access::{AllowList, AccessLimits};
 use domain::person::Password;
 use domain::ports::{NewSmppUser, SmppIdentityStore, StoreError};
 use domain::smpp_user::{
@@ -40,7 +40,7 @@ pub struct SmppUserInput {
     /// Whether the password has 16 characters, which SMPP 3.4 does not provide for.
     pub long_password: bool,
     pub allow: AllowList,
-    pub caller_limits: CallerLimits,
+    pub access_limits: AccessLimits,
     pub limits: SmppLimits,
     pub receipts: ReceiptFormat,
 }
@@ -82,7 +82,7 @@ impl SmppUserRegistry {
             system_id: input.system_id.clone().unwrap_or_else(generated_system_id),
             password: hash,
             allow: input.allow,
-            caller_limits: input.caller_limits,
+            access_limits: input.access_limits,
             limits: input.limits,
             receipts: input.receipts,
             created_at: self.clock.now(),
@@ -163,8 +163,8 @@ fn describe(user: &NewSmppUser) -> String {
         format!("from {}", list(user.allow.to_string(), "anywhere")),
         format!("binds {}", limit(limits.max_binds)),
         format!("messages a second {}", limit(limits.max_per_second)),
-        format!("senders {}", list(user.caller_limits.senders.to_string(), "any")),
-        format!("countries {}", list(user.caller_limits.countries.to_string(), "any")),
+        format!("senders {}", list(user.access_limits.senders.to_string(), "any")),
+        format!("countries {}", list(user.access_limits.countries.to_string(), "any")),
     ];
     if limits.binds != BindKinds::all() {
         parts.push(format!("only {}", limits.binds));
