@@ -40,12 +40,13 @@ const SETTINGS: [(&str, &str); 6] = [
     ACCOUNTS,
     ("Audit log", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 16] = [
+const OPERATOR: [(&str, &str); 17] = [
     ("Accounts", "/dashboard/operator/accounts"),
     ("All messages", "/dashboard/operator/messages"),
     ("All people", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Block list", "/dashboard/operator/blocks"),
+    ("SMPP users", "/dashboard/operator/smpp-users"),
     ("Inbound numbers", "/dashboard/operator/numbers"),
     ("Unclaimed messages", "/dashboard/operator/unclaimed"),
     ("Carriers", "/dashboard/operator/carriers"),
@@ -138,15 +139,15 @@ mod tests {
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 14), ("Settings", 6), ("Operator", 16)],
+                vec![("Account", 14), ("Settings", 6), ("Operator", 17)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 16)],
+                vec![("Settings", 2), ("Operator", 17)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 14), ("Settings", 4), ("Operator", 16)],
+                vec![("Account", 14), ("Settings", 4), ("Operator", 17)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

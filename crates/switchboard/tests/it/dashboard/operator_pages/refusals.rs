@@ -24,6 +24,7 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/reference",
     "/dashboard/operator/blocks",
     "/dashboard/operator/numbers",
+    "/dashboard/operator/smpp-users",
     "/dashboard/operator/unclaimed",
     "/dashboard/operator/unclaimed/1",
     "/dashboard/operator/carriers/handset",
@@ -87,6 +88,14 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         (
             "/dashboard/operator/numbers/remove",
             vec![field("number", "1234")],
+        ),
+        (
+            "/dashboard/operator/smpp-users",
+            vec![field("account", "main"), field("sure", "yes")],
+        ),
+        (
+            "/dashboard/operator/smpp-users/revoke",
+            vec![field("system_id", "acme"), field("sure", "yes")],
         ),
         (
             "/dashboard/operator/carriers/handset",
