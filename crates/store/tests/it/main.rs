@@ -176,6 +176,7 @@ mod senders;
 mod sessions;
 mod shares;
 mod sign_in;
+mod smpp_users;
 mod spending_rule;
 mod throttles;
 mod traces;

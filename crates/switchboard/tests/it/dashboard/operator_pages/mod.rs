@@ -7,6 +7,7 @@ mod hosts;
 mod prices;
 mod refusals;
 mod senders;
+mod smpp_users;
 mod viewing;
 
 use std::fmt::Write as _;
