@@ -277,8 +277,13 @@ impl<T> Receivers<T> {
     }
 
     /// Receivers with a backlog, at most `most`, in turn: those that may get any number of callbacks, and those that
-    /// get one to find out whether they work again.
-    pub(super) fn claimable(&mut self, now: Timestamp, most: usize) -> Claimable {
+    /// get one to find out whether they work again. Receivers that this node cannot reach are left to other nodes.
+    pub(super) fn claimable(
+        &mut self,
+        now: Timestamp,
+        most: usize,
+        can_reach: impl Fn(ReceiverId) -> bool,
+    ) -> Claimable {
         let mut claimable = Claimable::default();
         for _ in 0..self.backlog.turns.len() {
             if claimable.open.len() + claimable.probed.len() >= most {
@@ -288,6 +293,9 @@ impl<T> Receivers<T> {
                 break;
             };
             self.backlog.turns.push_back(id);
+            if !can_reach(id) {
+                continue;
+            }
             match self.by_id.get(&id) {
                 Some(receiver) if !receiver.may_wait(now) => {}
                 Some(receiver) if receiver.is_on_probation() => claimable.probed.push(id),
