@@ -194,6 +194,8 @@ pub(crate) enum Role {
     Dashboard,
     /// Sending, receipts and callbacks.
     Worker,
+    /// SMPP for customers, if it is configured; needs the worker.
+    Smpp,
 }
 
 impl Role {

@@ -22,6 +22,7 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// How old the last answer about the version may be for the cache to be trusted. Revocations must apply within a
 /// second.
 const TRUSTED_FOR: Duration = Duration::from_millis(900);
+const NEVER: u64 = u64::MAX;
 const MAX_CACHED: usize = 50_000;
 /// How often the times of last use are stored, and how many in one write.
 const STORE_USES_EVERY: Duration = Duration::from_mins(1);
@@ -70,10 +71,10 @@ pub struct Gate {
     cache: RwLock<TokenCache>,
     versions: watch::Sender<u64>,
     started: Instant,
-    /// Milliseconds after `started` at which the version was last confirmed.
+    /// Milliseconds after `started` at which the version was last confirmed; [`NEVER`] before the first answer.
     confirmed_ms: AtomicU64,
     throttle: Throttle,
-    rates: RateLimits,
+    rates: RateLimits<(AccountId, Requester)>,
     tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
@@ -128,7 +129,7 @@ impl Gate {
             cache: RwLock::default(),
             versions: watch::Sender::default(),
             started: Instant::now(),
-            confirmed_ms: AtomicU64::new(0),
+            confirmed_ms: AtomicU64::new(NEVER),
             throttle: Throttle::default(),
             rates: RateLimits::default(),
             tasks: std::sync::OnceLock::new(),
@@ -152,8 +153,10 @@ impl Gate {
 
     /// Whether the store answered recently.
     pub fn is_current(&self) -> bool {
-        let confirmed = Duration::from_millis(self.confirmed_ms.load(Ordering::Acquire));
-        self.started.elapsed().saturating_sub(confirmed) < TRUSTED_FOR
+        let confirmed_ms = self.confirmed_ms.load(Ordering::Acquire);
+        let elapsed = self.started.elapsed();
+        confirmed_ms != NEVER
+            && elapsed.saturating_sub(Duration::from_millis(confirmed_ms)) < TRUSTED_FOR
     }
 
     /// The version of accounts, tokens and senders that caches may rely on; `None` while it is unknown.
@@ -208,7 +211,10 @@ impl Gate {
         per_second: u32,
     ) -> Option<Allowance> {
         let now = self.started.elapsed();
-        (per_second > 0).then(|| self.rates.count(account, requester, per_second, now))
+        (per_second > 0).then(|| {
+            let key = (account, requester);
+            self.rates.count(key, per_second, now)
+        })
     }
 
     /// Refuses a request without a token. Where such requests are expensive, they count against the address like a
