@@ -75,7 +75,7 @@ pub struct SmppUser {
 pub struct SmppLimits {
     /// Sessions at once, over all nodes; `None` for no limit.
     pub max_binds: Option<u32>,
-    /// Messages a second, over all sessions of the user; `None` for no limit.
+    /// Messages a second on each node, over all sessions of the user; `None` for no limit.
     pub max_per_second: Option<u32>,
     /// The kinds of bind that the user may open.
     pub binds: BindKinds,

@@ -311,6 +311,7 @@ impl Engine {
                 clock.clone(),
                 hasher.clone(),
                 gate.clone(),
+                node.clone(),
             ),
             smpp_user_registry: SmppUserRegistry::new(
                 store.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::smpp_user::{self, SmppUser};
-use engine::identity::smpp_users::SignInRefused;
+use engine::identity::smpp_users::{BindRefused, SignInRefused};
 use smpp::{
     Bind, BindKind, BindResp, Body, DEFAULT_MAX_PDU, Decoder, Frame, Framed, Pdu, ReadError,
     Status, Tlvs, command, tag,
@@ -220,10 +220,14 @@ async fn admit(
         return Err(Status::ESME_RBINDFAIL);
     }
     let receives = kind != BindKind::Transmitter;
-    let (session, outgoing) = server
-        .sessions
-        .bind(&user, receives)
-        .map_err(|_| Status::ESME_RBINDFAIL)?;
+    let counted = users.bind(&user).await.map_err(|refused| match refused {
+        BindRefused::TooMany => Status::ESME_RBINDFAIL,
+        BindRefused::Store(error) => {
+            tracing::warn!(%error, "a session of an SMPP user could not be counted");
+            Status::ESME_RSYSERR
+        }
+    })?;
+    let (session, outgoing) = server.sessions.bind(&user, counted, receives);
     Ok(Client {
         user,
         kind,

@@ -10,6 +10,7 @@ use domain::delivery::{Callback, CallbackAttempt, Delivery};
 use domain::ports::CallbackSender;
 use domain::smpp_user::{ReceiptFormat, SmppUser};
 use domain::{CallbackUrl, Origin, ReceiverId, Timestamp};
+use engine::identity::smpp_users::SmppBind;
 use smpp::{ShortMessage, Status};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
@@ -34,8 +35,6 @@ pub struct SmppSessions {
 struct Bound {
     /// The sessions that receive.
     receivers: HashMap<ReceiverId, Vec<Arc<Receiver>>>,
-    /// How many sessions each user has, of any kind.
-    counts: HashMap<domain::SmppUserId, u32>,
 }
 
 /// A session that receives.
@@ -65,15 +64,12 @@ impl Answered {
     }
 }
 
-/// The user has as many sessions as it may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooManyBinds;
-
 /// A bound session; dropping it ends the bind.
 pub(crate) struct BoundSession {
     sessions: Arc<SmppSessions>,
     id: u64,
     user: Arc<SmppUser>,
+    _counted: SmppBind,
 }
 
 impl SmppSessions {
@@ -87,19 +83,15 @@ impl SmppSessions {
         })
     }
 
-    /// Registers a session. One that receives gets its messages by the returned channel.
+    /// Registers a session that was counted. One that receives gets its messages by the returned channel.
     pub(crate) fn bind(
         self: &Arc<Self>,
         user: &Arc<SmppUser>,
+        counted: SmppBind,
         receives: bool,
-    ) -> Result<(BoundSession, mpsc::Receiver<Outgoing>), TooManyBinds> {
+    ) -> (BoundSession, mpsc::Receiver<Outgoing>) {
         let (outgoing, incoming) = mpsc::channel(MAX_UNANSWERED);
         let mut bound = self.lock();
-        let count = bound.counts.entry(user.id).or_default();
-        if user.limits.max_binds.is_some_and(|most| *count >= most) {
-            return Err(TooManyBinds);
-        }
-        *count += 1;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         if receives {
             let receiver = Arc::new(Receiver {
@@ -118,8 +110,9 @@ impl SmppSessions {
             sessions: self.clone(),
             id,
             user: user.clone(),
+            _counted: counted,
         };
-        Ok((session, incoming))
+        (session, incoming)
     }
 
     fn lock(&self) -> MutexGuard<'_, Bound> {
@@ -221,12 +214,6 @@ impl Drop for BoundSession {
                 if sessions.is_empty() {
                     bound.receivers.remove(&key);
                 }
-            }
-        }
-        if let Some(count) = bound.counts.get_mut(&self.user.id) {
-            *count -= 1;
-            if *count == 0 {
-                bound.counts.remove(&self.user.id);
             }
         }
         drop(bound);

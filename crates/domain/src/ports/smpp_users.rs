@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::StoreError;
 use crate::access::{AllowList, AccessLimits};
-use crate::ids::{AccountId, SmppUserId};
+use crate::ids::{AccountId, NodeId, SmppUserId};
 use crate::person::PasswordHash;
 use crate::smpp_user::{ReceiptFormat, SmppLimits, SmppUser, SystemId};
 
@@ -49,6 +49,16 @@ pub trait SmppUserStore: Send + Sync + 'static {
         &self,
         account: Option<AccountId>,
     ) -> Result<Vec<SmppUser>, StoreError>;
+
+    /// Stores how many sessions of a user a node has. `false`, and nothing is stored, if all living nodes together
+    /// would have more than `most`.
+    async fn set_smpp_binds(
+        &self,
+        user: SmppUserId,
+        node: NodeId,
+        binds: u32,
+        most: Option<u32>,
+    ) -> Result<bool, StoreError>;
 
     /// Revokes a user; `false` if there is none with this system ID that is not revoked.
     async fn revoke_smpp_user(

@@ -2,6 +2,7 @@
 //!
 //! [`SmppUserRegistry`] creates and revokes them.
 
+mod binds;
 mod registry;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use jiff::SignedDuration;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
+use crate::cluster::node::Node;
 use crate::entropy;
 use crate::identity::attempts::AttemptCounter;
 use crate::identity::gate::Gate;
@@ -25,6 +27,9 @@ use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::sign_in::attempt_key;
 use crate::identity::throttle;
 
+use binds::Binds;
+
+pub use binds::{BindRefused, SmppBind};
 pub use registry::{SmppUserError, SmppUserInput, SmppUserRegistry};
 
 /// Limit of wrong passwords per address.
@@ -75,6 +80,8 @@ pub struct SmppUsers {
     clock: Arc<dyn Clock>,
     hasher: Arc<Hasher>,
     gate: Arc<Gate>,
+    node: Arc<Node>,
+    binds: Binds,
     /// This node's own count, checked before the database, which counts for all nodes.
     by_address: AttemptCounter<IpAddr>,
     /// Passwords that were right, so that a client with many binds costs one slow hash.
@@ -82,7 +89,7 @@ pub struct SmppUsers {
     /// Makes the digests of remembered passwords useless outside this process.
     salt: [u8; 32],
     followed: Mutex<HashMap<SmppUserId, watch::Sender<Option<Arc<SmppUser>>>>>,
-    /// Wakes the task that reads the followed users again.
+    /// Wakes the task that reads the followed users again and stores the counts of closed sessions.
     wake: Arc<Notify>,
     task: std::sync::OnceLock<AbortHandle>,
 }
@@ -122,12 +129,15 @@ impl SmppUsers {
         clock: Arc<dyn Clock>,
         hasher: Arc<Hasher>,
         gate: Arc<Gate>,
+        node: Arc<Node>,
     ) -> Arc<Self> {
         let users = Arc::new(Self {
             store,
             clock,
             hasher,
             gate,
+            node,
+            binds: Binds::default(),
             by_address: AttemptCounter::new(BY_ADDRESS),
             remembered: Mutex::default(),
             salt: entropy::bytes(),
@@ -281,8 +291,12 @@ async fn run_follow(users: Weak<SmppUsers>) {
         let Some(following) = users.upgrade() else {
             return;
         };
-        if let Err(error) = following.refresh().await {
-            tracing::warn!(%error, "cannot ask for changes of SMPP users; trying again");
+        let done = match following.refresh().await {
+            Ok(()) => following.store_closed().await,
+            refused => refused,
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, "cannot follow the changes and sessions of SMPP users; trying again");
             tokio::time::sleep(RETRY_AFTER).await;
             continue;
         }

@@ -18,3 +18,11 @@ CREATE TABLE smpp_user (
     revoked_us     BIGINT
 );
 CREATE UNIQUE INDEX smpp_user_system_id ON smpp_user (system_id) WHERE revoked_us IS NULL;
+
+-- How many sessions of a user each node has. Rows of nodes that are not alive do not count.
+CREATE TABLE smpp_bind (
+    user_id BIGINT NOT NULL,
+    node    BIGINT NOT NULL,
+    binds   BIGINT NOT NULL,
+    PRIMARY KEY (user_id, node)
+);

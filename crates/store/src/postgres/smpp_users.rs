@@ -1,13 +1,17 @@
 //! The port for SMPP users.
 
 use async_trait::async_trait;
+use deadpool_postgres::Object;
 use domain::Timestamp;
-use domain::ids::{AccountId, SmppUserId};
+use domain::ids::{AccountId, NodeId, SmppUserId};
 use domain::ports::{NewSmppUser, SmppCredentials, SmppUserStore, StoreError};
 use domain::smpp_user::{SmppUser, SystemId};
 
+use super::fault::Fault;
+use super::retry::{self, Retryable};
+use super::transaction::{execute, find, query};
 use super::{PostgresStore, Values, column};
-use crate::rows::micros;
+use crate::rows::{Corrupt, micros};
 use crate::rows::smpp_users::{NewColumns, read_credentials, read_user, smpp_user_id};
 use crate::sql::smpp_users as sql;
 
@@ -28,6 +32,47 @@ const REVOKE: &str = "
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
     )
     SELECT id FROM changed";
+
+/// Locks the user, so that two nodes do not take the last session at the same time.
+const LOCK_USER: &str = "SELECT id FROM smpp_user WHERE id = $1 FOR UPDATE";
+const BINDS_ELSEWHERE: &str = concat!(
+    "SELECT CAST(coalesce(sum(b.binds), 0) AS BIGINT) FROM smpp_bind AS b JOIN node ON node.id = b.node
+    WHERE b.user_id = $1 AND b.node <> $2 AND node.alive_until_us >= ",
+    now_us!(),
+);
+
+struct SetBinds {
+    user: i64,
+    node: i64,
+    binds: i64,
+    most: Option<i64>,
+}
+
+impl Retryable for SetBinds {
+    type Output = bool;
+
+    async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
+        let transaction = client.transaction().await?;
+        query(&transaction, LOCK_USER, &[&self.user]).await?;
+        let key: Values<'_> = &[&self.user, &self.node];
+        if let Some(most) = self.most {
+            let found = find(&transaction, BINDS_ELSEWHERE, key).await?;
+            let found = found.ok_or(Corrupt("sum of sessions"))?;
+            let elsewhere: i64 = column(&found, 0)?;
+            if elsewhere.saturating_add(self.binds) > most {
+                return Ok(false);
+            }
+        }
+        if self.binds == 0 {
+            execute(&transaction, sql::DELETE_BINDS.postgres, key).await?;
+        } else {
+            let values: Values<'_> = &[&self.user, &self.node, &self.binds];
+            execute(&transaction, sql::SET_BINDS.postgres, values).await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+}
 
 #[async_trait]
 impl SmppUserStore for PostgresStore {
@@ -82,6 +127,22 @@ impl SmppUserStore for PostgresStore {
         let sql = sql::LIST.postgres;
         self.list("list SMPP users", sql, &[&account], read_user)
             .await
+    }
+
+    async fn set_smpp_binds(
+        &self,
+        user: SmppUserId,
+        node: NodeId,
+        binds: u32,
+        most: Option<u32>,
+    ) -> Result<bool, StoreError> {
+        let set = SetBinds {
+            user: user.as_i64(),
+            node: node.as_i64(),
+            binds: binds.into(),
+            most: most.map(i64::from),
+        };
+        retry::run(&self.pool, "count the sessions of an SMPP user", &set).await
     }
 
     async fn revoke_smpp_user(

@@ -1,14 +1,14 @@
 //! The port for SMPP users.
 
 use async_trait::async_trait;
-use domain::ids::{AccountId, SmppUserId};
+use domain::ids::{AccountId, NodeId, SmppUserId};
 use domain::ports::{NewSmppUser, SmppCredentials, SmppUserStore, StoreError};
 use domain::smpp_user::{SmppUser, SystemId};
 use domain::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-use super::SqliteStore;
 use super::access::{change, raise_version};
+use super::{SqliteStore, clock};
 use crate::rows::micros;
 use crate::rows::smpp_users::{NewColumns, read_credentials, read_user, smpp_user_id};
 use crate::sql::smpp_users as sql;
@@ -18,6 +18,9 @@ const CREATE: &str = "
         receipt_id, receipt_error, max_binds, max_per_second, created_us)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
     ON CONFLICT (system_id) WHERE revoked_us IS NULL DO NOTHING RETURNING id";
+const BINDS_ELSEWHERE: &str = "
+    SELECT coalesce(sum(b.binds), 0) FROM smpp_bind AS b JOIN node ON node.id = b.node
+    WHERE b.user_id = ?1 AND b.node <> ?2 AND node.alive_until_us >= ?3";
 const REVOKE: &str =
     "UPDATE smpp_user SET revoked_us = ?2 WHERE system_id = ?1 AND revoked_us IS NULL";
 
@@ -45,6 +48,33 @@ fn create(db: &Connection, user: &NewColumns) -> Result<Option<SmppUserId>> {
     let Some(id) = created else { return Ok(None) };
     raise_version(db)?;
     Ok(Some(smpp_user_id(id)?))
+}
+
+fn set_binds(
+    db: &Connection,
+    user: SmppUserId,
+    node: NodeId,
+    binds: u32,
+    most: Option<u32>,
+) -> Result<bool> {
+    let (user, node) = (user.as_i64(), node.as_i64());
+    if let Some(most) = most {
+        let now_us = clock::now_us(db)?;
+        let elsewhere: i64 = db
+            .prepare_cached(BINDS_ELSEWHERE)?
+            .query_row([user, node, now_us], |row| row.get(0))?;
+        if elsewhere.saturating_add(binds.into()) > most.into() {
+            return Ok(false);
+        }
+    }
+    if binds == 0 {
+        db.prepare_cached(sql::DELETE_BINDS.sqlite)?
+            .execute([user, node])?;
+    } else {
+        db.prepare_cached(sql::SET_BINDS.sqlite)?
+            .execute([user, node, binds.into()])?;
+    }
+    Ok(true)
 }
 
 fn find(db: &Connection, ids: &[SmppUserId]) -> Result<Vec<SmppUser>> {
@@ -91,6 +121,19 @@ impl SmppUserStore for SqliteStore {
             let mut statement = db.prepare_cached(sql::LIST.sqlite)?;
             let users = statement.query_map([account.map(AccountId::as_i64)], |row| read_user(row));
             users?.collect()
+        })
+        .await
+    }
+
+    async fn set_smpp_binds(
+        &self,
+        user: SmppUserId,
+        node: NodeId,
+        binds: u32,
+        most: Option<u32>,
+    ) -> Result<bool, StoreError> {
+        self.write("count the sessions of an SMPP user", move |db| {
+            set_binds(db, user, node, binds, most)
         })
         .await
     }

@@ -176,6 +176,7 @@ pub(crate) const NOT_COPIED: &[&str] = &[
     "carrier",
     "bind",
     "bind_wish",
+    "smpp_bind",
     "callback_replay",
 ];
 

@@ -16,7 +16,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;
         ALTER TABLE transit DROP COLUMN cost_micros;
         ALTER TABLE account DROP COLUMN low_balance_micros;
-        DROP TABLE smpp_user; DROP TABLE account_reply; DROP TABLE inbound_reply;
+        DROP TABLE smpp_user; DROP TABLE smpp_bind; DROP TABLE account_reply; DROP TABLE inbound_reply;
         DROP TABLE ported_number; ALTER TABLE account DROP COLUMN ported_numbers;
         ALTER TABLE early_receipt DROP COLUMN network;
         DROP TABLE opt_out; DROP TABLE block_rule; DROP TABLE list_change; DROP TABLE verification;

@@ -6,20 +6,23 @@ use std::sync::Arc;
 use domain::access::AccessLimits;
 use domain::billing::SpendingRules;
 use domain::person::PasswordHash;
-use domain::ports::{NewSmppUser, Store};
+use domain::ports::{NewSmppUser, NodeInfo, Store};
 use domain::smpp_user::{
     BindKinds, ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId, SmppLimits, SmppUser,
     SystemId,
 };
 use domain::{AccountId, AllowList, Clock, Permission, SmppUserId, Timestamp};
+use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
 use engine::identity::smpp_users::{
-    FollowedUser, SignInRefused, SmppUserError, SmppUserInput, SmppUserRegistry, SmppUsers,
+    BindRefused, FollowedUser, SignInRefused, SmppUserError, SmppUserInput, SmppUserRegistry, SmppUsers,
 };
-use engine::{Actor, Gate};
+use engine::{Actor, Gate, Node};
+use jiff::SignedDuration;
 use testkit::TEST_TIMEOUT;
 
 use super::sample::{at, create_account};
+use super::steps::{info, join, join_for};
 
 on_both_stores!(
     a_user_is_found_as_it_was_created,
@@ -27,6 +30,8 @@ on_both_stores!(
     the_right_password_binds_from_allowed_addresses,
     guesses_are_slowed_but_known_clients_bind,
     bound_sessions_learn_about_changes,
+    sessions_are_counted_over_living_nodes,
+    closed_sessions_are_free_again,
 );
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -187,7 +192,13 @@ impl Fixture {
         let gate = Gate::start(self.store.clone(), Arc::new(FixedClock));
         wait_until(async || gate.is_current()).await;
         let hasher = Arc::new(Hasher::default());
-        SmppUsers::start(self.store.clone(), Arc::new(FixedClock), hasher, gate)
+        let info = NodeInfo {
+            works: false,
+            ..info()
+        };
+        let node = Node::start(self.store.clone(), Arc::new(SystemClock), info).await;
+        let node = node.expect("a node joins");
+        SmppUsers::start(self.store.clone(), Arc::new(FixedClock), hasher, gate, node)
     }
 }
 
@@ -298,6 +309,56 @@ async fn bound_sessions_learn_about_changes(store: Arc<dyn Store>) {
     })
     .await;
     users.stop();
+}
+
+async fn sessions_are_counted_over_living_nodes(store: Arc<dyn Store>) {
+    let acme = create_account(&store, "acme").await;
+    let user = create(&store, &new_user(acme, "acme")).await;
+    let user = user.expect("it is free");
+    let other = create(&store, &new_user(acme, "other")).await;
+    let other = other.expect("it is free");
+    let (one, two, dead) = (
+        join(&store).await,
+        join(&store).await,
+        join_for(&store, SignedDuration::from_secs(-1)).await,
+    );
+    for (case, user, node, binds, most, expected) in [
+        ("alone", user, one, 2, Some(3), true),
+        ("together", user, two, 1, Some(3), true),
+        ("too many", user, two, 2, Some(3), false),
+        ("nothing was stored", user, one, 3, Some(4), true),
+        ("without a limit", user, one, 100, None, true),
+        ("fewer", user, one, 2, None, true),
+        ("dead", user, dead, 50, None, true),
+        ("the dead do not count", user, two, 1, Some(3), true),
+        ("another user", other, two, 3, Some(3), true),
+        ("none", user, one, 0, None, true),
+        ("all of them", user, two, 3, Some(3), true),
+    ] {
+        let set = store.set_smpp_binds(user, node, binds, most).await;
+        assert_eq!(set.expect("answers"), expected, "{case}");
+    }
+}
+
+async fn closed_sessions_are_free_again(store: Arc<dyn Store>) {
+    let fixture = Fixture::new(store).await;
+    let mut new = new_user(fixture.account, "acme");
+    new.limits.max_binds = Some(2);
+    create(&fixture.store, &new).await.expect("it is free");
+    let (user, _) = find(&fixture.store, "acme").await.expect("a user");
+    let (one, other) = (fixture.start().await, fixture.start().await);
+    let first = one.bind(&user).await.expect("the first");
+    let second = other.bind(&user).await.expect("the second");
+    for node in [&one, &other] {
+        let third = node.bind(&user).await;
+        assert!(matches!(third, Err(BindRefused::TooMany)));
+    }
+    drop(first);
+    wait_until(async || other.bind(&user).await.is_ok()).await;
+    drop(second);
+    wait_until(async || one.bind(&user).await.is_ok()).await;
+    one.stop();
+    other.stop();
 }
 
 async fn wait_for(session: &mut FollowedUser, is_so: impl Fn(Option<&Arc<SmppUser>>) -> bool) {

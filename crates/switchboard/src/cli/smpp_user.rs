@@ -40,7 +40,7 @@ pub(crate) struct SmppUserArgs {
     /// The number of sessions at once, over all nodes; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = domain::smpp_user::DEFAULT_MAX_BINDS)]
     pub(crate) max_binds: u32,
-    /// The number of messages a second; 0 for no limit
+    /// The number of messages a second on each node; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_per_second: u32,
     /// A kind of bind that the user may open: transmitter, receiver or transceiver; repeat the option for several
