@@ -21,6 +21,7 @@ use crate::deliver::{self, Content};
 pub(crate) const MAX_UNANSWERED: usize = 100;
 /// How long an attempt waits for `deliver_sm_resp`.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
+const UNWRITABLE: &str = "it cannot be written as deliver_sm";
 
 /// Sends callbacks: to SMPP sessions of this node, and by HTTP.
 pub struct SmppSessions {
@@ -53,14 +54,22 @@ pub(crate) struct Outgoing {
 
 /// Where the client's answer goes. Dropped when the session ends without one.
 pub(crate) struct Answered {
-    status: oneshot::Sender<Status>,
+    answer: oneshot::Sender<Answer>,
     _permit: OwnedSemaphorePermit,
 }
 
+/// What became of a delivery.
+pub(crate) enum Answer {
+    /// The client's answer.
+    Status(Status),
+    /// It cannot be encoded.
+    Unwritable,
+}
+
 impl Answered {
-    pub(crate) fn answer(self, status: Status) {
-        // Whoever waited may have given up.
-        let _ = self.status.send(status);
+    pub(crate) fn answer(self, answer: Answer) {
+        // The attempt may have given up.
+        let _ = self.answer.send(answer);
     }
 }
 
@@ -129,30 +138,40 @@ impl SmppSessions {
         free.or_else(|| in_turn().next()).cloned()
     }
 
-    /// Hands a callback to a session and waits for the client's answer.
+    /// Hands a callback to a session and waits for the client's answer. If the session ends first, another gets it.
     async fn deliver_to_session(&self, callback: &Callback) -> Result<Option<Status>, &'static str> {
         let origin = Origin::from_url(&callback.url);
         let key = ReceiverId::new(callback.account, &origin);
-        let session = self.choose(key).ok_or("no session is bound")?;
-        let message = match deliver::content(callback, session.format) {
-            Content::Message(message) => *message,
-            Content::Unwanted => return Ok(None),
-            Content::Unreadable => return Err("it cannot be written as deliver_sm"),
-        };
-        let ended = "the session ended before it answered";
-        let permit = session.window.clone().acquire_owned().await;
-        let permit = permit.map_err(|_| ended)?;
-        let (status, answer) = oneshot::channel();
+        loop {
+            let session = self.choose(key).ok_or("no session is bound")?;
+            let message = match deliver::content(callback, session.format) {
+                Content::Message(message) => *message,
+                Content::Unwanted => return Ok(None),
+                Content::Unreadable => return Err(UNWRITABLE),
+            };
+            match session.hand_over(message).await {
+                Some(Answer::Status(status)) => return Ok(Some(status)),
+                Some(Answer::Unwritable) => return Err(UNWRITABLE),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Receiver {
+    /// Gives a message to the session and waits for the client's answer; `None` if the session ended before.
+    async fn hand_over(&self, message: ShortMessage) -> Option<Answer> {
+        let permit = self.window.clone().acquire_owned().await.ok()?;
+        let (answer, answered) = oneshot::channel();
         let outgoing = Outgoing {
             message,
             answered: Answered {
-                status,
+                answer,
                 _permit: permit,
             },
         };
-        let sent = session.outgoing.send(outgoing).await;
-        sent.map_err(|_| ended)?;
-        answer.await.map(Some).map_err(|_| ended)
+        self.outgoing.send(outgoing).await.ok()?;
+        answered.await.ok()
     }
 }
 

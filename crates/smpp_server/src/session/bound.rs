@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{BAD_LENGTH, Client, Connection, Why, read_frame};
 use crate::server::{Ending, SmppServer};
 use crate::requests::{self, Submit, refuse};
-use crate::sessions::{Answered, BoundSession, Outgoing};
+use crate::sessions::{Answer, Answered, BoundSession, Outgoing};
 
 /// After this much silence the client is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -186,9 +186,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
 
     fn deliver(&mut self, outgoing: Outgoing) {
         let Outgoing { message, answered } = outgoing;
-        // What cannot be encoded ends no session: the attempt fails, and its callback is visible as such.
-        if let Ok(sequence) = self.send(Body::DeliverSm(Box::new(message))) {
-            self.unanswered.insert(sequence, answered);
+        // What cannot be encoded ends no session.
+        match self.send(Body::DeliverSm(Box::new(message))) {
+            Ok(sequence) => {
+                self.unanswered.insert(sequence, answered);
+            }
+            Err(_) => answered.answer(Answer::Unwritable),
         }
     }
 
@@ -252,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
 
     fn settle(&mut self, sequence: u32, status: Status) {
         if let Some(answered) = self.unanswered.remove(&sequence) {
-            answered.answer(status);
+            answered.answer(Answer::Status(status));
         }
     }
 
