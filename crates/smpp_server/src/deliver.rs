@@ -206,8 +206,9 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use domain::delivery::Claim;
     use domain::message::text::decode;
-    use domain::{AccountId, CallbackId, CallbackUrl, Claim, MessageId};
+    use domain::{AccountId, CallbackId, CallbackUrl, MessageId};
 
     use super::*;
     use crate::receipt_request::Wanted;

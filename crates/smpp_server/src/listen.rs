@@ -51,13 +51,12 @@ impl SmppServer {
                 Ok((stream, peer)) => {
                     let peer = peer.ip().to_canonical();
                     let address = (network(peer), self.settings.connections_per_address);
-                    match self.connections.try_acquire(&[address]) {
-                        Some(permit) => self.clone().start(stream, peer, tls.clone(), permit),
-                        None => {
-                            metrics::counter!("switchboard_smpp_connections_refused_total")
-                                .increment(1);
-                        }
-                    }
+                    let Some(permit) = self.connections.try_acquire(&[address]) else {
+                        metrics::counter!("switchboard_smpp_connections_refused_total")
+                            .increment(1);
+                        continue;
+                    };
+                    self.clone().start(stream, peer, tls.clone(), permit);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "an SMPP connection could not be accepted");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, measure_as};
+use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure_as};
 use domain::{CallbackUrl, Code, Priority};
 use engine::sending::submit::{SmsInput, SubmitError, To};
 use engine::{Field, Invalid};
@@ -48,7 +48,7 @@ pub(crate) fn read(
     let sent_at = scheduled.unwrap_or(now);
     let expires = time::parse(&message.validity_period, now);
     let expires = expires.map_err(|_| Status::ESME_RINVEXPIRY)?;
-    let Text { text, coding, udh } = read_text(message)?;
+    let Content { text, coding, udh } = read_text(message)?;
     let wanted = Wanted::from_registered_delivery(message.registered_delivery);
     let receipts = wanted.map(|wanted| ReceiptRequest {
         wanted,
@@ -107,14 +107,15 @@ fn ascii(address: &Address) -> Option<String> {
     (fits && text.is_ascii()).then(|| text.to_owned())
 }
 
-struct Text {
+/// The text of a message, and how it is coded.
+struct Content {
     text: String,
     /// `None`: the service chooses the coding and splits the text.
     coding: Option<Coding>,
     udh: Option<Udh>,
 }
 
-fn read_text(message: &ShortMessage) -> Result<Text, Status> {
+fn read_text(message: &ShortMessage) -> Result<Content, Status> {
     let octets = &message.text()[..];
     let (udh, octets) = if message.esm_class & HAS_HEADER == 0 {
         (segment_header(&message.tlvs)?, octets)
@@ -136,14 +137,14 @@ fn read_text(message: &ShortMessage) -> Result<Text, Status> {
             }
             (decode(Coding::Binary, octets), Coding::Binary)
         }
-        3 => return read_latin1(octets, udh),
+        3 => return Ok(read_latin1(octets, udh)),
         8 if octets.len() % 2 != 0 => return Err(Status::ESME_RINVMSGLEN),
         8 => (decode(Coding::Ucs2, octets), Coding::Ucs2),
         _ => return Err(Status::ESME_RINVDCS),
     };
     let fits = || measure_as(&text, coding, None).is_ok();
     let is_kept = udh.is_some() || coding == Coding::Binary || fits();
-    Ok(Text {
+    Ok(Content {
         coding: is_kept.then_some(coding),
         text,
         udh,
@@ -151,13 +152,13 @@ fn read_text(message: &ShortMessage) -> Result<Text, Status> {
 }
 
 /// Latin-1 is no coding of short messages, so its text is sent as GSM-7 or UCS-2.
-fn read_latin1(octets: &[u8], udh: Option<Udh>) -> Result<Text, Status> {
+fn read_latin1(octets: &[u8], udh: Option<Udh>) -> Content {
     let text = decode(Coding::Binary, octets);
     let coding = udh.is_some().then(|| {
-        let is_gsm7 = text.chars().all(domain::message::text::is_gsm7);
-        if is_gsm7 { Coding::Gsm7 } else { Coding::Ucs2 }
+        let is_gsm = text.chars().all(is_gsm7);
+        if is_gsm { Coding::Gsm7 } else { Coding::Ucs2 }
     });
-    Ok(Text { text, coding, udh })
+    Content { text, coding, udh }
 }
 
 /// The header of a part that the client split by itself, if the optional parameters say so.

@@ -46,7 +46,7 @@ pub(crate) async fn submit(
     match result {
         Ok(id) => {
             count("accepted");
-            let id = message_id(id.get(), user.receipts.id);
+            let id = message_id(id, user.receipts.id);
             submitted.answer(Status::OK, sequence, id)
         }
         Err(status) => {
@@ -68,7 +68,7 @@ async fn store(
     server: &SmppServer,
     user: &SmppUser,
     message: &ShortMessage,
-) -> Result<MessageId, Status> {
+) -> Result<u64, Status> {
     if let Some(most) = user.limits.max_per_second {
         let allowance = server.rates.count(user.id, most, server.started.elapsed());
         if allowance.is_exceeded {

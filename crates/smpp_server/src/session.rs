@@ -101,7 +101,7 @@ where
         bound = binding => bound.unwrap_or(Err("it did not bind in time")),
         () = ending.begun() => Err("the service stops"),
     };
-    let why = match bound {
+    match bound {
         Ok(client) => Bound::new(server, connection, client).run().await,
         Err(why) => {
             if why == BAD_LENGTH {
@@ -109,9 +109,7 @@ where
             }
             why
         }
-    };
-    tracing::debug!(address = %peer, why, "an SMPP session ended");
-    why
+    }
 }
 
 /// A client that has bound.

@@ -103,7 +103,7 @@ impl SmppSessions {
         let mut bound = self.lock();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         if receives {
-            let receiver = Arc::new(Receiver {
+            let session = Arc::new(Receiver {
                 id,
                 format: user.receipts,
                 outgoing,
@@ -111,7 +111,7 @@ impl SmppSessions {
             });
             for key in receivers_of(user) {
                 let sessions = bound.receivers.entry(key).or_default();
-                sessions.push(receiver.clone());
+                sessions.push(session.clone());
             }
         }
         metrics::gauge!("switchboard_smpp_sessions").increment(1);

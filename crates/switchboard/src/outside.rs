@@ -82,16 +82,16 @@ fn callback_client(
 pub(crate) fn of_worker(
     config: &Config,
     database: &DatabaseUrl,
-    resolver: Arc<dyn Resolve>,
-    mailer: Option<Arc<dyn Mailer>>,
+    resolver: &Arc<dyn Resolve>,
+    mailer: Option<&Arc<dyn Mailer>>,
 ) -> anyhow::Result<(Outside, Arc<SmppSessions>)> {
     let http = callback_client(config, resolver.clone())?;
     let sessions = SmppSessions::new(http);
     let outside = Outside {
         callbacks: sessions.clone(),
-        notifications: notifier(config, resolver)?,
+        notifications: notifier(config, resolver.clone())?,
         machine: Arc::new(ThisMachine::new(config, database)),
-        mailer,
+        mailer: mailer.cloned(),
     };
     Ok((outside, sessions))
 }

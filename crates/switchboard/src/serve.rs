@@ -72,13 +72,8 @@ pub(crate) async fn run(
     let _only_worker = if worker { lock(&database)? } else { None };
     let resolver = outside::resolver(&config);
     let mailer = config.mail.mailer()?;
-    let (outside, smpp_sessions) = if worker {
-        let mailer = mailer.clone();
-        let (outside, sessions) = outside::of_worker(&config, &database, resolver.clone(), mailer)?;
-        (Some(outside), Some(sessions))
-    } else {
-        (None, None)
-    };
+    let outside = worker.then(|| outside::of_worker(&config, &database, &resolver, mailer.as_ref()));
+    let (outside, smpp_sessions) = outside.transpose()?.unzip();
     let engine = Engine::start(
         store.clone(),
         clock.clone(),
@@ -114,13 +109,8 @@ pub(crate) async fn run(
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
     let ending = Ending { leaving, stopped };
     let mut serving = app.start(listener, &ending);
-    serving.extend(smpp_listeners.start(
-        &config,
-        &engine,
-        smpp_sessions,
-        app.tls.as_deref(),
-        &ending,
-    ));
+    let tls = app.tls.as_deref();
+    serving.extend(smpp_listeners.start(&config, &engine, smpp_sessions, tls, &ending));
 
     announce(&config, &roles, &engine, listening, &smpp_addresses).await?;
     manager.ready(&format!("listening on {}", config.local_url(listening)));
@@ -432,9 +422,8 @@ async fn announce(
         env!("CARGO_PKG_VERSION"),
         config.local_url(listening)
     );
-    for (name, address) in smpp {
-        text += &format!("{name} listening on {address}\n");
-    }
+    let smpp = smpp.iter();
+    text.extend(smpp.map(|(name, address)| format!("{name} listening on {address}\n")));
     if let Some(first_start) = first_start {
         text += &first_start.welcome(config, roles, listening);
     }

@@ -15,7 +15,7 @@ const RINVCMDLEN: u32 = 0x02;
 fn hostile_clients_do_not_affect_others() {
     let limits = "connections = 8\n[limits]\nwrite_seconds = 1\nconnections_per_address = 6\n";
     let (service, address) = start(Backend::Sqlite, limits);
-    let password = create_user(&service, "acme", &[]);
+    let password = create_user(&service.server, "acme", &[]);
     let mut good = Client::bound(address, BIND_TRANSCEIVER, "acme", &password);
 
     for length in [0_u32, 15, 65_537, u32::MAX] {

@@ -1,6 +1,7 @@
 //! SMPP for customers, from outside: a client of another project, and one that writes octets by hand.
 
 mod hostile;
+mod nodes;
 mod raw;
 mod receipts;
 mod requests;
@@ -8,8 +9,8 @@ mod requests;
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use testkit::Backend;
 use testkit::nodejs_client::NodeJsClient;
+use testkit::{Backend, Server};
 
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, wait_for};
@@ -24,19 +25,22 @@ fn start(backend: Backend, more: &str) -> (Service, SocketAddr) {
     let service = Service::with(backend, |builder| {
         builder.config(format!("{CONFIG}{more}"))
     });
-    let address = wait_for("the SMPP server", || smpp_address(&service));
+    let address = smpp_address(&service.server);
     (service, address)
 }
 
-fn smpp_address(service: &Service) -> Option<SocketAddr> {
-    let output = service.server.output();
-    let mut lines = output.lines();
-    let line = lines.find_map(|line| line.split_once("SMPP listening on "))?;
-    line.1.trim().parse().ok()
+/// Where the SMPP server of a process listens.
+fn smpp_address(server: &Server) -> SocketAddr {
+    wait_for("the SMPP server", || {
+        let output = server.output();
+        let mut lines = output.lines();
+        let line = lines.find_map(|line| line.split_once("SMPP listening on "))?;
+        line.1.trim().parse().ok()
+    })
 }
 
 /// Creates a user of the first account, and returns its password.
-fn create_user(service: &Service, system_id: &str, more: &[&str]) -> String {
+fn create_user(server: &Server, system_id: &str, more: &[&str]) -> String {
     let arguments = [
         &[
             "smpp-user",
@@ -49,7 +53,7 @@ fn create_user(service: &Service, system_id: &str, more: &[&str]) -> String {
         ],
         more,
     ];
-    let created = service.server.cli_json(&arguments.concat());
+    let created = server.cli_json(&arguments.concat());
     assert_eq!(created["systemId"], system_id, "{created}");
     created["password"].as_str().expect("a password").to_owned()
 }
@@ -62,7 +66,7 @@ fn metric(service: &Service, name: &str) -> Option<u64> {
 
 fn a_client_of_others_sends_and_receives(backend: Backend) {
     let (service, address) = start(backend, "");
-    let password = create_user(&service, "acme", &[]);
+    let password = create_user(&service.server, "acme", &[]);
     let mut client = NodeJsClient::start(address, "acme", &password);
     let texts = ["Hello @ [you]", "Привет", &"long ".repeat(80)];
     for text in texts {

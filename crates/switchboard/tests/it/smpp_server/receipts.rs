@@ -29,8 +29,8 @@ fn read_delivery(client: &mut Client) -> Pdu {
 
 fn receipts_wait_for_a_session_that_accepts_them(backend: Backend) {
     let (service, address) = start(backend, "");
-    let password = create_user(&service, "acme", &[]);
-    let another = create_user(&service, "another", &[]);
+    let password = create_user(&service.server, "acme", &[]);
+    let another = create_user(&service.server, "another", &[]);
     let mut sender = Client::bound(address, BIND_TRANSMITTER, "acme", &password);
     let submit = |to, receipt| Submit {
         to,

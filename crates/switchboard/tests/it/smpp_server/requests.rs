@@ -30,8 +30,8 @@ const RINVDCS: u32 = 0x104;
 fn requests_are_refused_with_the_status_of_their_rule() {
     let (mut service, address) = start(Backend::Sqlite, "");
     let limits = ["--max-binds", "2", "--allow-country", "gb"];
-    let password = create_user(&service, "acme", &limits);
-    let slow = create_user(&service, "slow", &["--max-per-second", "1"]);
+    let password = create_user(&service.server, "acme", &limits);
+    let slow = create_user(&service.server, "slow", &["--max-per-second", "1"]);
 
     let mut wrong = Client::connect(address);
     let early = wrong.ask(SUBMIT, &Submit::default().body());
