@@ -1,13 +1,14 @@
 //! Turns a submitted message into a request for the engine, by the rules of `POST /sms`.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure_as};
 use domain::{CallbackUrl, Code, Priority};
-use engine::sending::submit::{SmsInput, SubmitError, To};
+use engine::sending::submit::{IdempotentRequest, SmsInput, SubmitError, To};
 use engine::{Field, Invalid};
 use jiff::Timestamp;
-use smpp::{Address, ShortMessage, Status, Tlvs};
+use smpp::{Address, ShortMessage, Status, Tlvs, tag};
 
 use crate::receipt_request::{ReceiptRequest, Wanted};
 use crate::time;
@@ -186,6 +187,31 @@ fn split_header(octets: &[u8]) -> Option<(Udh, &[u8])> {
     let length = usize::from(*octets.first()?) + 1;
     let (header, text) = octets.split_at_checked(length)?;
     Some((Udh::from_bytes(header).ok()?, text))
+}
+
+/// Recognises a message that the client sends again: it has the same reference and the same content. A reference has only
+/// two octets, so clients use each again soon; the content is a part of the key.
+pub(crate) fn repeatable(message: &ShortMessage, system_id: &str) -> Option<IdempotentRequest> {
+    let reference = message.tlvs.get_u16(tag::USER_MESSAGE_REFERENCE)?;
+    let flags = [
+        message.esm_class,
+        message.data_coding,
+        message.registered_delivery,
+    ];
+    let content = [
+        &message.source.digits[..],
+        &message.destination.digits,
+        &message.schedule_delivery_time,
+        &message.validity_period,
+        &flags,
+        message.text(),
+    ];
+    let content = domain::sha256(&[&content.join(&0)]);
+    let mut key = format!("smpp/{system_id}/{reference}/");
+    for octet in content {
+        write!(key, "{octet:02x}").expect("a string takes everything");
+    }
+    IdempotentRequest::new(key.as_bytes(), &content)
 }
 
 /// The status of a message that the engine refused.

@@ -78,8 +78,20 @@ async fn store(
     let now = server.engine.now();
     let order = order::read(message, user.system_id.as_str(), now)?;
     let submit = &server.engine.submit;
-    let sent = submit.send_by_smpp(&user.access, order.sms, order.receipts);
-    let accepted = sent.await.map_err(|error| order::refusal(&error))?;
+    let is_idempotent = server.settings.idempotent_references;
+    let repeatable = is_idempotent.then(|| order::repeatable(message, user.system_id.as_str()));
+    let repeatable = repeatable.flatten();
+    let refusal = |error| order::refusal(&error);
+    let earlier = match &repeatable {
+        Some(request) => submit.find_answer(user.access.account, request).await,
+        None => Ok(None),
+    };
+    let accepted = if let Some(earlier) = earlier.map_err(refusal)? {
+        earlier
+    } else {
+        let sent = submit.send_by_smpp(&user.access, order.sms, order.receipts, repeatable);
+        sent.await.map_err(refusal)?
+    };
     accepted.ids().next().ok_or(Status::ESME_RSYSERR)
 }
 

@@ -22,6 +22,8 @@ pub struct Settings {
     pub connections_per_address: usize,
     /// Requests of a session that are not answered yet; the server reads no more until one is.
     pub window: usize,
+    /// Whether `user_message_reference` makes a repeated message harmless.
+    pub idempotent_references: bool,
     /// The connection is closed when the client reads nothing for this long.
     pub write_time: Duration,
     /// Time for sessions to end when the service stops.

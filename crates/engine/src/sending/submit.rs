@@ -218,8 +218,10 @@ impl Submit {
         access: &Access,
         order: SmsInput<'_>,
         receipts: Option<CallbackUrl>,
+        repeatable: Option<IdempotentRequest>,
     ) -> Result<AcceptedMessages, SubmitError> {
-        self.send_sms(access, order, receipts, None, None).await
+        self.send_sms(access, order, receipts, repeatable, None)
+            .await
     }
 
     async fn send_sms(

@@ -1,5 +1,3 @@
-use smpp::tag;
-
 use super::*;
 
 fn message() -> ShortMessage {

@@ -14,6 +14,7 @@ pub(crate) struct SmppServer {
     pub(crate) tls_listen: Option<SocketAddr>,
     pub(crate) connections: usize,
     pub(crate) window: usize,
+    pub(crate) idempotent_references: bool,
 }
 
 impl Default for SmppServer {
@@ -23,6 +24,7 @@ impl Default for SmppServer {
             tls_listen: None,
             connections: 1000,
             window: 100,
+            idempotent_references: false,
         }
     }
 }

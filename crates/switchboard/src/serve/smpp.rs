@@ -91,6 +91,7 @@ fn settings(config: &Config) -> Settings {
         connections,
         connections_per_address: per_address.unwrap_or_else(|| (connections / 4).max(1)),
         window: config.smpp_server.window,
+        idempotent_references: config.smpp_server.idempotent_references,
         write_time: Duration::from_secs(config.limits.write_seconds),
         grace: Duration::from_secs(config.limits.shutdown_seconds),
     }

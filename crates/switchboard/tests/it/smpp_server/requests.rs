@@ -28,10 +28,20 @@ const RINVDCS: u32 = 0x104;
 
 #[test]
 fn requests_are_refused_with_the_status_of_their_rule() {
-    let (mut service, address) = start(Backend::Sqlite, "");
-    let limits = ["--max-binds", "2", "--allow-country", "gb"];
+    let (mut service, address) = start(Backend::Sqlite, "idempotent_references = true\n");
+    let limits = [
+        "--max-binds",
+        "2",
+        "--allow-country",
+        "gb",
+        "--allow-sender",
+        "Acme",
+    ];
     let password = create_user(&service.server, "acme", &limits);
-    let slow = create_user(&service.server, "slow", &["--max-per-second", "1"]);
+    let slow = {
+        let limits = ["--max-per-second", "1", "--allow-bind", "transmitter"];
+        create_user(&service.server, "slow", &limits)
+    };
 
     let mut wrong = Client::connect(address);
     let early = wrong.ask(SUBMIT, &Submit::default().body());
@@ -73,6 +83,7 @@ fn requests_are_refused_with_the_status_of_their_rule() {
         assert_eq!((answer.command, answer.status), (RESPONSE, status), "generic_nack");
     }
     scheduled_messages_are_queried_and_cancelled(&mut client);
+    a_repeated_message_is_stored_once(&mut client);
     assert_eq!(client.ask(ENQUIRE, b"").command, ENQUIRE | RESPONSE);
 
     let mut slow = Client::bound(address, BIND_TRANSMITTER, "slow", &slow);
@@ -92,6 +103,23 @@ fn requests_are_refused_with_the_status_of_their_rule() {
     }
     drop(slow);
     assert!(status.join().expect("it ended").success());
+}
+
+/// The reference is the client's own.
+fn a_repeated_message_is_stored_once(client: &mut Client) {
+    let mut send = |text: &[u8], reference: u8| {
+        let submit = Submit {
+            text,
+            ..Submit::default()
+        };
+        let parameter = [0x02, 0x04, 0, 2, 0, reference];
+        let body = [&submit.body()[..], &parameter].concat();
+        client.ask(SUBMIT, &body).text()
+    };
+    let id = send(b"once", 1);
+    assert_eq!(send(b"once", 1), id);
+    assert_ne!(send(b"once", 2), id, "another reference");
+    assert_ne!(send(b"another text", 1), id);
 }
 
 fn scheduled_messages_are_queried_and_cancelled(client: &mut Client) {
