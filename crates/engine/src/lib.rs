@@ -306,13 +306,7 @@ impl Engine {
             numbers: Numbers::new(store.clone(), clock.clone(), alert_urls.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
-            smpp_users: SmppUsers::start(
-                store.clone(),
-                clock.clone(),
-                hasher.clone(),
-                gate.clone(),
-                node.clone(),
-            ),
+            smpp_users: follow_smpp_users(&store, &clock, &hasher, &gate, &node),
             smpp_user_registry: SmppUserRegistry::new(
                 store.clone(),
                 clock.clone(),
@@ -445,4 +439,15 @@ async fn join(
     let start = |outside| Worker::start(store, clock, &node, routing, opt_outs, outside, settings);
     let worker = outside.map(start);
     Ok((node, worker))
+}
+
+fn follow_smpp_users(
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    hasher: &Arc<Hasher>,
+    gate: &Arc<Gate>,
+    node: &Arc<Node>,
+) -> Arc<SmppUsers> {
+    let (store, clock) = (store.clone(), clock.clone());
+    SmppUsers::start(store, clock, hasher.clone(), gate.clone(), node.clone())
 }

@@ -57,7 +57,7 @@ pub(crate) struct SmppUserArgs {
     /// may send to]
     #[arg(long = "allow-country", value_name = "COUNTRY", value_parser = Country::parse)]
     pub(crate) allow_countries: Vec<Country>,
-    /// How receipts write dates: minutes (YYMMDDhhmm) or seconds (YYMMDDhhmmss)
+    /// How receipts write dates: minutes (`YYMMDDhhmm`) or seconds (`YYMMDDhhmmss`)
     #[arg(long, value_name = "FORMAT", default_value = "minutes")]
     pub(crate) receipt_date: ReceiptDate,
     /// How message IDs are written: decimal or hex

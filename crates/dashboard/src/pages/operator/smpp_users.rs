@@ -257,13 +257,12 @@ fn read_input(input: &mut FormInput) -> SmppUserInput {
 
 /// An empty field and 0 stand for no limit.
 fn read_limit(input: &mut FormInput, name: &'static str) -> Option<u32> {
-    match input.given(name).map(str::parse::<u32>).transpose() {
-        Ok(number) => number.filter(|number| *number > 0),
-        Err(_) => {
-            input.refuse(name, "Give a whole number, or nothing for no limit");
-            None
-        }
-    }
+    let number = input.given(name).map(str::parse::<u32>).transpose();
+    let number = number.unwrap_or_else(|_| {
+        input.refuse(name, "Give a whole number, or nothing for no limit");
+        None
+    });
+    number.filter(|number| *number > 0)
 }
 
 pub(super) async fn revoke(
