@@ -209,5 +209,6 @@ fn receiver_of(callback: &Callback) -> ReceiverId {
 /// Whether a request may concern callbacks to an origin.
 fn concerns(request: &ReplayRequest, origin: &Origin) -> bool {
     let prefix = request.url_prefix.to_ascii_lowercase();
-    prefix.starts_with(origin.as_str()) || origin.as_str().starts_with(&prefix)
+    let origin = origin.as_str().to_ascii_lowercase();
+    prefix.starts_with(&origin) || origin.starts_with(&prefix)
 }
