@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use url::Url;
 
+use crate::ids::AccountId;
 use crate::quoted::Quoted;
 
 pub const MAX_URL_BYTES: usize = 2048;
@@ -62,8 +63,7 @@ impl CallbackUrl {
         }
     }
 
-    /// The sessions of an SMPP user instead of a URL: `smpp:SYSTEM_ID/DETAILS`. With an empty system ID, the sessions of
-    /// all users of the account. The details are for the session.
+    /// The sessions of an SMPP user instead of a URL: `smpp:SYSTEM_ID/DETAILS`. The details are for the session.
     pub fn smpp(system_id: &str, details: &str) -> Self {
         let mut url = String::with_capacity(SMPP.len() + system_id.len() + details.len() + 1);
         url.push_str(SMPP);
@@ -79,6 +79,11 @@ impl CallbackUrl {
             url.push_str(details);
         }
         Self(url)
+    }
+
+    /// The sessions of all SMPP users of an account, for messages from handsets. No system ID is written like this.
+    pub fn smpp_account(account: AccountId) -> Self {
+        Self(format!("{SMPP}@{}/inbound", account.get()))
     }
 
     /// Reads what is stored: besides URLs, the sessions of an SMPP user.

@@ -300,7 +300,7 @@ mod tests {
             let payload = format!(
                 r#"{{"id":"7","from":"+37120000001","to":"1234","message":"{text}","coding":{coding},"udh":null}}"#
             );
-            let callback = callback(CallbackKind::Inbound, CallbackUrl::smpp("", ""), &payload);
+            let callback = callback(CallbackKind::Inbound, CallbackUrl::smpp("", "inbound"), &payload);
             let message = message(content(&callback, ReceiptFormat::default()));
             assert_eq!((message.data_coding, &message.short_message[..]), (data_coding, octets));
             assert_eq!((message.source.ton, message.destination.ton), (1, 3));

@@ -177,11 +177,12 @@ impl Receiver {
 
 /// The queues that a session of this user serves: the user's own, and that of all users of its account.
 fn receivers_of(user: &SmppUser) -> [ReceiverId; 2] {
-    let key = |system_id: &str| {
-        let origin = Origin::from_url(&CallbackUrl::smpp(system_id, ""));
-        ReceiverId::new(user.access.account, &origin)
-    };
-    [key(user.system_id.as_str()), key("")]
+    let account = user.access.account;
+    let urls = [
+        CallbackUrl::smpp(user.system_id.as_str(), ""),
+        CallbackUrl::smpp_account(account),
+    ];
+    urls.map(|url| ReceiverId::new(account, &Origin::from_url(&url)))
 }
 
 #[async_trait]

@@ -167,7 +167,7 @@ mod tests {
         };
         let acme = receiver(1, "acme");
         assert!(acme.is_smpp() && ReceiverId::from_i64(acme.as_i64()) == Some(acme));
-        for other in [receiver(2, "acme"), receiver(1, "Acme"), receiver(1, "")] {
+        for other in [receiver(2, "acme"), receiver(1, "Acme"), receiver(1, "@1")] {
             assert_ne!(acme, other);
         }
         let host = ReceiverId::new(account(1), &origin("http://a.example/"));

@@ -117,7 +117,7 @@ impl Composer {
             return Ok(url);
         }
         let users = self.store.list_smpp_users(Some(account)).await?;
-        Ok((!users.is_empty()).then(|| CallbackUrl::smpp("", "inbound")))
+        Ok((!users.is_empty()).then(|| CallbackUrl::smpp_account(account)))
     }
 
     /// The network of a sender, and what the account pays for a text from there.
