@@ -5,6 +5,7 @@ mod nodes;
 mod raw;
 mod receipts;
 mod requests;
+mod tls;
 
 use std::net::SocketAddr;
 
@@ -106,15 +107,15 @@ fn a_client_of_others_sends_and_receives(backend: Backend) {
         assert!(inbox.contains(text), "{inbox}");
     }
 
-    let add = ["number", "add", "--number", "37120000009", "--account", "main"];
+    let add = ["number", "add", "--number", "+37120000009", "--account", "main"];
     assert!(service.server.cli(&add).status.success());
     let reply = [
         "simulator",
         "reply",
         "--from",
-        "37120000001",
+        "+37120000001",
         "--to",
-        "37120000009",
+        "+37120000009",
         "--text",
         "Yes, ж",
     ];
