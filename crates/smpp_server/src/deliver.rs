@@ -300,14 +300,22 @@ mod tests {
             let payload = format!(
                 r#"{{"id":"7","from":"+37120000001","to":"1234","message":"{text}","coding":{coding},"udh":null}}"#
             );
-            let callback = callback(CallbackKind::Inbound, CallbackUrl::smpp("", "inbound"), &payload);
+            let callback = callback(
+                CallbackKind::Inbound,
+                CallbackUrl::smpp("", "inbound"),
+                &payload,
+            );
             let message = message(content(&callback, ReceiptFormat::default()));
-            assert_eq!((message.data_coding, &message.short_message[..]), (data_coding, octets));
+            assert_eq!(
+                (message.data_coding, &message.short_message[..]),
+                (data_coding, octets)
+            );
             assert_eq!((message.source.ton, message.destination.ton), (1, 3));
         }
         let long = "x".repeat(300);
-        let payload =
-            format!(r#"{{"from":"+37120000001","to":"1234","message":"{long}","coding":0,"udh":null}}"#);
+        let payload = format!(
+            r#"{{"from":"+37120000001","to":"1234","message":"{long}","coding":0,"udh":null}}"#
+        );
         let payload = from_handset(&payload).expect("readable");
         assert_eq!(decode(Coding::Gsm7, payload.text()), long);
         assert!(payload.short_message.is_empty());

@@ -85,7 +85,9 @@ impl SmppServer {
                     Ok(Err(error)) => {
                         tracing::debug!(%error, address = %peer, "a TLS handshake of SMPP failed");
                     }
-                    Err(_) => tracing::debug!(address = %peer, "a TLS handshake of SMPP took too long"),
+                    Err(_) => {
+                        tracing::debug!(address = %peer, "a TLS handshake of SMPP took too long")
+                    }
                 },
             }
             drop(permit);

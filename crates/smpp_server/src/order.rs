@@ -64,9 +64,7 @@ pub(crate) fn read(
             from: Cow::Owned(read_source(&message.source)?),
             message: Cow::Owned(text),
             dlr_url: None,
-            priority: Some(Cow::Borrowed(
-                read_priority(message.priority_flag)?.name(),
-            )),
+            priority: Some(Cow::Borrowed(read_priority(message.priority_flag)?.name())),
             scheduled: scheduled.map(|at| Cow::Owned(at.to_string())),
             udh: udh.map(|udh| Cow::Owned(udh.to_string())),
             coding: coding.map(|coding| i64::from(coding.number())),

@@ -17,8 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::server::SmppServer;
 use crate::requests::refuse;
+use crate::server::SmppServer;
 use crate::sessions::{BoundSession, Outgoing};
 use bound::Bound;
 

@@ -139,7 +139,10 @@ impl SmppSessions {
     }
 
     /// Hands a callback to a session and waits for the client's answer. If the session ends first, another gets it.
-    async fn deliver_to_session(&self, callback: &Callback) -> Result<Option<Status>, &'static str> {
+    async fn deliver_to_session(
+        &self,
+        callback: &Callback,
+    ) -> Result<Option<Status>, &'static str> {
         let origin = Origin::from_url(&callback.url);
         let key = ReceiverId::new(callback.account, &origin);
         loop {
@@ -195,7 +198,10 @@ impl CallbackSender for SmppSessions {
         let answer = tokio::time::timeout(ANSWER_TIME, self.deliver_to_session(callback)).await;
         let answer = answer.unwrap_or(Err("the client did not answer in time"));
         let (received, reason) = match answer {
-            Ok(None) => (true, "the client asked for no receipt about this".to_owned()),
+            Ok(None) => (
+                true,
+                "the client asked for no receipt about this".to_owned(),
+            ),
             Ok(Some(Status::OK)) => (true, "received".to_owned()),
             Ok(Some(status)) => (false, format!("the client answered {status}")),
             Err(reason) => (false, reason.to_owned()),

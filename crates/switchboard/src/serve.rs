@@ -72,7 +72,8 @@ pub(crate) async fn run(
     let _only_worker = if worker { lock(&database)? } else { None };
     let resolver = outside::resolver(&config);
     let mailer = config.mail.mailer()?;
-    let outside = worker.then(|| outside::of_worker(&config, &database, &resolver, mailer.as_ref()));
+    let outside =
+        worker.then(|| outside::of_worker(&config, &database, &resolver, mailer.as_ref()));
     let (outside, smpp_sessions) = outside.transpose()?.unzip();
     let engine = Engine::start(
         store.clone(),

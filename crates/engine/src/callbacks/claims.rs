@@ -95,9 +95,8 @@ impl Callbacks {
     /// Which queues to claim from, and how many callbacks of each.
     fn plan(&self) -> Vec<(ReceiverId, u32)> {
         let now = self.clock.now();
-        let claimable = lock(&self.receivers).claimable(now, MAX_QUEUES, |id| {
-            self.sender.can_reach(id)
-        });
+        let claimable =
+            lock(&self.receivers).claimable(now, MAX_QUEUES, |id| self.sender.can_reach(id));
         let open = self.slots.plan(&claimable.open, MAX_CLAIMED);
         let open = open
             .into_iter()

@@ -10,7 +10,9 @@ use domain::inbound::words::{Request, Words};
 use domain::message::text::Udh;
 use domain::opt_out::OptOutKey;
 use domain::ports::{Cursor, MessageFilter, NewInbound, NewReply, Store, StoreError};
-use domain::{AccountId, CallbackUrl, Channel, MessageId, Money, Msisdn, Network, Originator, Timestamp};
+use domain::{
+    AccountId, CallbackUrl, Channel, MessageId, Money, Msisdn, Network, Originator, Timestamp,
+};
 use jiff::SignedDuration;
 
 use super::owner::{AskedOf, Found, Owners};
@@ -81,7 +83,10 @@ impl Composer {
         };
         let id = self.ids.take(1).await?;
         let (keyword, url) = match owner {
-            Some(owner) => (owner.keyword, self.find_url(owner.account, owner.url).await?),
+            Some(owner) => (
+                owner.keyword,
+                self.find_url(owner.account, owner.url).await?,
+            ),
             None => (None, None),
         };
         Ok(NewInbound {

@@ -20,8 +20,8 @@ use domain::billing::NotPaid;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, CallbackUrl, Channel, Clock, Code, Country, MessageId, Msisdn, Originator, Timestamp,
-    TraceContext,
+    Access, AccountId, CallbackUrl, Channel, Clock, Code, Country, MessageId, Msisdn, Originator,
+    Timestamp, TraceContext,
 };
 use jiff::SignedDuration;
 

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::{BAD_LENGTH, Client, Connection, Why, read_frame};
-use crate::server::{Ending, SmppServer};
 use crate::requests::{self, Submit, refuse};
+use crate::server::{Ending, SmppServer};
 use crate::sessions::{Answer, Answered, BoundSession, Outgoing};
 
 /// After this much silence the client is asked whether it is there.

@@ -35,10 +35,7 @@ impl SmppServer {
             self.connections > 0,
             "smpp_server.connections is 0; give at least 1"
         );
-        ensure!(
-            self.window > 0,
-            "smpp_server.window is 0; give at least 1"
-        );
+        ensure!(self.window > 0, "smpp_server.window is 0; give at least 1");
         ensure!(
             self.tls_listen.is_none() || tls.cert.is_some(),
             "smpp_server.tls_listen needs a certificate; set tls.cert and tls.key"

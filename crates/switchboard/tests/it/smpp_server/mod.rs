@@ -23,9 +23,7 @@ on_both_backends!(a_client_of_others_sends_and_receives);
 
 /// Starts a service with more settings, and returns where its SMPP server listens.
 fn start(backend: Backend, more: &str) -> (Service, SocketAddr) {
-    let service = Service::with(backend, |builder| {
-        builder.config(format!("{CONFIG}{more}"))
-    });
+    let service = Service::with(backend, |builder| builder.config(format!("{CONFIG}{more}")));
     let address = smpp_address(&service.server);
     (service, address)
 }
@@ -98,8 +96,14 @@ fn a_client_of_others_sends_and_receives(backend: Backend) {
         let start = format!("id:{id} sub:001 dlvrd:001 submit date:");
         assert!(text.starts_with(&start), "{text}");
         assert!(text.ends_with("stat:DELIVRD err:000 text:"), "{text}");
-        assert_eq!((&receipt["from"], &receipt["to"]), (&json!(TO), &json!("Acme")));
-        assert_eq!((&receipt["esmClass"], &receipt["messageState"]), (&json!(4), &json!(2)));
+        assert_eq!(
+            (&receipt["from"], &receipt["to"]),
+            (&json!(TO), &json!("Acme"))
+        );
+        assert_eq!(
+            (&receipt["esmClass"], &receipt["messageState"]),
+            (&json!(4), &json!(2))
+        );
     }
     let inbox = ["simulator", "inbox", "--number", TO, "--json"];
     let inbox = service.server.cli_json(&inbox).to_string();
@@ -107,7 +111,14 @@ fn a_client_of_others_sends_and_receives(backend: Backend) {
         assert!(inbox.contains(text), "{inbox}");
     }
 
-    let add = ["number", "add", "--number", "+37120000009", "--account", "main"];
+    let add = [
+        "number",
+        "add",
+        "--number",
+        "+37120000009",
+        "--account",
+        "main",
+    ];
     assert!(service.server.cli(&add).status.success());
     let reply = [
         "simulator",
@@ -123,8 +134,14 @@ fn a_client_of_others_sends_and_receives(backend: Backend) {
     let text = wait_for("the text of the handset", || {
         client.events("deliver_sm").get(texts.len()).cloned()
     });
-    assert_eq!((&text["from"], &text["text"]), (&json!("37120000001"), &json!("Yes, ж")));
-    assert_eq!((&text["to"], &text["esmClass"]), (&json!("37120000009"), &json!(0)));
+    assert_eq!(
+        (&text["from"], &text["text"]),
+        (&json!("37120000001"), &json!("Yes, ж"))
+    );
+    assert_eq!(
+        (&text["to"], &text["esmClass"]),
+        (&json!("37120000009"), &json!(0))
+    );
 
     assert_eq!(metric(&service, "switchboard_smpp_sessions"), Some(1));
     let accepted = "switchboard_smpp_submits_total{result=\"accepted\"}";

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use testkit::{Backend, Server, TestDatabase};
 
-use super::raw::{
-    BIND_RECEIVER, BIND_TRANSMITTER, Client, DELIVER, RESPONSE, SUBMIT, Submit,
-};
+use super::raw::{BIND_RECEIVER, BIND_TRANSMITTER, Client, DELIVER, RESPONSE, SUBMIT, Submit};
 use super::{CONFIG, create_user, smpp_address};
 use crate::rest::service::{binary, wait_for};
 

@@ -63,7 +63,10 @@ fn receipts_wait_for_a_session_that_accepts_them(backend: Backend) {
     let mut first = Client::bound(address, BIND_RECEIVER, "acme", &password);
     let delivery = read_delivery(&mut first);
     let text = String::from_utf8_lossy(&delivery.body).into_owned();
-    assert!(text.contains(&format!("id:{id} sub:001 dlvrd:000")), "{text}");
+    assert!(
+        text.contains(&format!("id:{id} sub:001 dlvrd:000")),
+        "{text}"
+    );
     assert!(text.contains("stat:UNDELIV err:043"), "{text}");
     drop(first);
     let mut second = Client::bound(address, BIND_RECEIVER, "acme", &password);

@@ -1,5 +1,7 @@
 //! What clients may ask for, and with which status they are refused.
 
+use std::net::SocketAddr;
+
 use testkit::Backend;
 
 use super::raw::{
@@ -7,7 +9,7 @@ use super::raw::{
     REPLACE, RESPONSE, SUBMIT, SUBMIT_MULTI, Submit, UNBIND,
 };
 use super::{create_user, start};
-use crate::rest::service::wait_for;
+use crate::rest::service::{Service, wait_for};
 
 const RINVMSGLEN: u32 = 0x01;
 const RINVCMDLEN: u32 = 0x02;
@@ -29,24 +31,20 @@ const RINVDCS: u32 = 0x104;
 #[test]
 fn requests_are_refused_with_the_status_of_their_rule() {
     let (mut service, address) = start(Backend::Sqlite, "idempotent_references = true\n");
-    let limits = [
-        "--max-binds",
-        "2",
-        "--allow-country",
-        "gb",
-        "--allow-sender",
-        "Acme",
-    ];
+    let limits = ["--max-binds", "2", "--allow-country", "gb"];
     let password = create_user(&service.server, "acme", &limits);
-    let slow = {
-        let limits = ["--max-per-second", "1", "--allow-bind", "transmitter"];
-        create_user(&service.server, "slow", &limits)
-    };
+    let slow = create_user(&service.server, "slow", &["--max-per-second", "1"]);
 
     let mut wrong = Client::connect(address);
     let early = wrong.ask(SUBMIT, &Submit::default().body());
-    assert_eq!((early.command, early.status), (SUBMIT | RESPONSE, RINVBNDSTS));
-    assert_eq!(wrong.bind(BIND_TRANSMITTER, "acme", "wrong").status, RINVPASWD);
+    assert_eq!(
+        (early.command, early.status),
+        (SUBMIT | RESPONSE, RINVBNDSTS)
+    );
+    assert_eq!(
+        wrong.bind(BIND_TRANSMITTER, "acme", "wrong").status,
+        RINVPASWD
+    );
     assert_eq!(wrong.read(), None, "a refused bind ends the connection");
 
     let mut client = Client::bound(address, BIND_TRANSCEIVER, "acme", &password);
@@ -55,34 +53,26 @@ fn requests_are_refused_with_the_status_of_their_rule() {
     assert_eq!(third.status, RBINDFAIL, "two binds are the most");
     let submit = receiver.ask(SUBMIT, &Submit::default().body());
     assert_eq!(submit.status, RINVBNDSTS, "a receiver does not send");
-    assert_eq!(client.bind(BIND_TRANSCEIVER, "acme", &password).status, RALYBND);
+    assert_eq!(
+        client.bind(BIND_TRANSCEIVER, "acme", &password).status,
+        RALYBND
+    );
 
+    messages_are_checked(&mut client);
     let plain = Submit::default();
-    let cases = [
-        (Submit { to: "123", ..plain.clone() }, RINVDSTADR),
-        (Submit { to: "37120000001", ..plain.clone() }, RSUBMITFAIL),
-        (Submit { from: "", ..plain.clone() }, RINVSRCADR),
-        (Submit { from: "far too long a name", ..plain.clone() }, RINVSRCADR),
-        (Submit { text: b"", ..plain.clone() }, RINVMSGLEN),
-        (Submit { text: &[1; 141], coding: 4, ..plain.clone() }, RINVMSGLEN),
-        (Submit { coding: 0x99, ..plain.clone() }, RINVDCS),
-        (Submit { schedule: "tomorrow", ..plain.clone() }, RINVSCHED),
-        (Submit { schedule: "200101000000000+", ..plain.clone() }, RINVSCHED),
-        (Submit { validity: "000000000001000R", ..plain.clone() }, RINVEXPIRY),
-        (plain.clone(), 0),
-    ];
-    for (submit, status) in cases {
-        let answer = client.ask(SUBMIT, &submit.body());
-        assert_eq!((answer.command, answer.status), (SUBMIT | RESPONSE, status));
-    }
     let half = plain.body();
     let bad = client.ask(SUBMIT, &half[..10]);
     assert_eq!((bad.command, bad.status), (SUBMIT | RESPONSE, RINVCMDLEN));
     for (command, status) in [(SUBMIT_MULTI, RINVCMDID), (0x4242, RINVCMDID)] {
         let answer = client.ask(command, b"");
-        assert_eq!((answer.command, answer.status), (RESPONSE, status), "generic_nack");
+        assert_eq!(
+            (answer.command, answer.status),
+            (RESPONSE, status),
+            "generic_nack"
+        );
     }
     scheduled_messages_are_queried_and_cancelled(&mut client);
+    a_user_may_only_do_what_was_allowed(&service, address);
     a_repeated_message_is_stored_once(&mut client);
     assert_eq!(client.ask(ENQUIRE, b"").command, ENQUIRE | RESPONSE);
 
@@ -105,6 +95,31 @@ fn requests_are_refused_with_the_status_of_their_rule() {
     assert!(status.join().expect("it ended").success());
 }
 
+/// Each case breaks one rule.
+fn messages_are_checked(client: &mut Client) {
+    type Change = fn(&mut Submit<'static>);
+    let cases: [(Change, u32); 11] = [
+        (|it| it.to = "123", RINVDSTADR),
+        (|it| it.to = "37120000001", RSUBMITFAIL),
+        (|it| it.from = "", RINVSRCADR),
+        (|it| it.from = "far too long a name", RINVSRCADR),
+        (|it| it.text = b"", RINVMSGLEN),
+        (|it| it.text = &[0x7F; 161], 0),
+        (|it| it.coding = 0x99, RINVDCS),
+        (|it| it.schedule = "tomorrow", RINVSCHED),
+        (|it| it.schedule = "200101000000000+", RINVSCHED),
+        (|it| it.validity = "000000000001000R", RINVEXPIRY),
+        (|_| {}, 0),
+    ];
+    for (index, (change, status)) in cases.into_iter().enumerate() {
+        let mut submit = Submit::default();
+        change(&mut submit);
+        let answer = client.ask(SUBMIT, &submit.body());
+        let expected = (SUBMIT | RESPONSE, status);
+        assert_eq!((answer.command, answer.status), expected, "case {index}");
+    }
+}
+
 /// The reference is the client's own.
 fn a_repeated_message_is_stored_once(client: &mut Client) {
     let mut send = |text: &[u8], reference: u8| {
@@ -122,6 +137,22 @@ fn a_repeated_message_is_stored_once(client: &mut Client) {
     assert_ne!(send(b"another text", 1), id);
 }
 
+fn a_user_may_only_do_what_was_allowed(service: &Service, address: SocketAddr) {
+    let limits = ["--allow-bind", "transmitter", "--allow-sender", "Acme"];
+    let password = create_user(&service.server, "narrow", &limits);
+    let receiver = Client::connect(address).bind(BIND_RECEIVER, "narrow", &password);
+    assert_eq!(receiver.status, RBINDFAIL);
+    let mut client = Client::bound(address, BIND_TRANSMITTER, "narrow", &password);
+    for (from, status) in [("Other", RINVSRCADR), ("Acme", 0)] {
+        let submit = Submit {
+            from,
+            ..Submit::default()
+        };
+        let answer = client.ask(SUBMIT, &submit.body());
+        assert_eq!(answer.status, status, "{from}");
+    }
+}
+
 fn scheduled_messages_are_queried_and_cancelled(client: &mut Client) {
     let later = Submit {
         schedule: "000001000000000R",
@@ -137,10 +168,16 @@ fn scheduled_messages_are_queried_and_cancelled(client: &mut Client) {
     assert_eq!(query(client, "x").status, RINVMSGID);
     let replace = format!("{id}\0\x05\0Acme\0\0\0\0\0\x02Hi");
     let replace = client.ask(REPLACE, replace.as_bytes());
-    assert_eq!((replace.command, replace.status), (REPLACE | RESPONSE, RREPLACEFAIL));
+    assert_eq!(
+        (replace.command, replace.status),
+        (REPLACE | RESPONSE, RREPLACEFAIL)
+    );
     let cancel = format!("\0{id}\0\x05\0Acme\0\x01\x01{}\0", super::TO);
     let cancelled = client.ask(CANCEL, cancel.as_bytes());
-    assert_eq!((cancelled.command, cancelled.status), (CANCEL | RESPONSE, 0));
+    assert_eq!(
+        (cancelled.command, cancelled.status),
+        (CANCEL | RESPONSE, 0)
+    );
     let found = query(client, &id);
     let state = &found.body[found.body.len() - 2..];
     assert_eq!(state, [4, 0], "deleted");
