@@ -167,7 +167,7 @@ impl Callbacks {
                 let is_full = found.len() >= MAX_FOUND as usize;
                 searches.cursor = found.last().copied().filter(|_| is_full);
                 let mut receivers = lock(&self.receivers);
-                for id in found {
+                for id in found.into_iter().filter(|id| self.sender.can_reach(*id)) {
                     receivers.add_backlog(id);
                 }
             }

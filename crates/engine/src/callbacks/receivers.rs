@@ -292,10 +292,12 @@ impl<T> Receivers<T> {
             let Some(id) = self.backlog.turns.pop_front() else {
                 break;
             };
-            self.backlog.turns.push_back(id);
             if !can_reach(id) {
+                // It is found in the database again once this node can reach it.
+                self.backlog.known.remove(&id);
                 continue;
             }
+            self.backlog.turns.push_back(id);
             match self.by_id.get(&id) {
                 Some(receiver) if !receiver.may_wait(now) => {}
                 Some(receiver) if receiver.is_on_probation() => claimable.probed.push(id),
