@@ -148,10 +148,12 @@ where
         match pdu.body {
             Body::Bind(kind, bind) => {
                 let admitted = admit(server, kind, &bind, peer).await;
-                let status = admitted.as_ref().err().copied().unwrap_or(Status::OK);
-                connection
-                    .answer(&bind_answer(kind, status, sequence))
-                    .await?;
+                let (status, resp) = match &admitted {
+                    Ok(_) => (Status::OK, welcome(&bind)),
+                    Err(status) => (*status, BindResp::default()),
+                };
+                let answer = bind_answer(kind, status, sequence, resp);
+                connection.answer(&answer).await?;
                 return admitted.map_err(|_| "the bind was refused");
             }
             Body::EnquireLink => {
@@ -172,17 +174,20 @@ where
     }
 }
 
-fn bind_answer(kind: BindKind, status: Status, sequence: u32) -> Pdu {
-    let mut resp = BindResp::default();
-    if status.is_ok() {
-        let mut tlvs = Tlvs::new();
-        tlvs.push_u8(tag::SC_INTERFACE_VERSION, INTERFACE_VERSION);
-        resp = BindResp {
-            system_id: SYSTEM_ID.into(),
-            tlvs,
-        };
-    }
+fn bind_answer(kind: BindKind, status: Status, sequence: u32, resp: BindResp) -> Pdu {
     Pdu::with_status(status, sequence, Body::BindResp(kind, resp))
+}
+
+/// What a client that has bound is told. Clients of 3.3 know no optional parameters.
+fn welcome(bind: &Bind) -> BindResp {
+    let mut tlvs = Tlvs::new();
+    if bind.interface_version >= INTERFACE_VERSION {
+        tlvs.push_u8(tag::SC_INTERFACE_VERSION, INTERFACE_VERSION);
+    }
+    BindResp {
+        system_id: SYSTEM_ID.into(),
+        tlvs,
+    }
 }
 
 /// Checks the password and the limits of the user, and registers the session.

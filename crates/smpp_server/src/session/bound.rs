@@ -8,7 +8,7 @@ use domain::smpp_user::SmppUser;
 use engine::identity::smpp_users::FollowedUser;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use smpp::{BindKind, Body, Frame, Pdu, Status, command};
+use smpp::{BindKind, BindResp, Body, Frame, Pdu, Status, command};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -264,8 +264,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
         let request = body.command();
         let refusal = match &body {
             Body::Bind(kind, _) => {
-                let status = Status::ESME_RALYBND;
-                let answer = super::bind_answer(*kind, status, sequence);
+                let (status, resp) = (Status::ESME_RALYBND, BindResp::default());
+                let answer = super::bind_answer(*kind, status, sequence, resp);
                 return self.connection.queue(&answer);
             }
             Body::ReplaceSm(_) => Some(Status::ESME_RREPLACEFAIL),
