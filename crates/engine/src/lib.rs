@@ -307,11 +307,7 @@ impl Engine {
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             smpp_users: follow_smpp_users(&store, &clock, &hasher, &gate, &node),
-            smpp_user_registry: SmppUserRegistry::new(
-                store.clone(),
-                clock.clone(),
-                hasher.clone(),
-            ),
+            smpp_user_registry: SmppUserRegistry::new(store.clone(), clock.clone(), hasher.clone()),
             gate,
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             alerts: Alerts::new(store.clone(), clock.clone(), alert_urls),

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
-use crate::access::{AllowList, AccessLimits};
+use crate::access::{AccessLimits, AllowList};
 use crate::ids::{AccountId, NodeId, SmppUserId};
 use crate::person::PasswordHash;
 use crate::smpp_user::{ReceiptFormat, SmppLimits, SmppUser, SystemId};

@@ -32,10 +32,17 @@ mod tests {
         for (at, byte) in (0_u8..).zip(seed.iter_mut()) {
             *byte = at;
         }
-        let (short, long) = (generate_password(&seed, false), generate_password(&seed, true));
+        let (short, long) = (
+            generate_password(&seed, false),
+            generate_password(&seed, true),
+        );
         assert_eq!(short.reveal().len(), 8);
         assert_eq!(long.reveal().len(), 16);
         assert!(long.reveal().starts_with(short.reveal()));
-        assert!(long.reveal().bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        assert!(
+            long.reveal()
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric())
+        );
     }
 }

@@ -100,6 +100,9 @@ mod tests {
             assert_eq!(error.name().parse(), Ok(*error));
         }
         let error = "octal".parse::<ReceiptId>().expect_err("unknown");
-        assert_eq!(error.to_string(), "'octal' is not known here; give decimal or hex");
+        assert_eq!(
+            error.to_string(),
+            "'octal' is not known here; give decimal or hex"
+        );
     }
 }

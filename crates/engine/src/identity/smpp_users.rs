@@ -167,12 +167,8 @@ impl SmppUsers {
         from: IpAddr,
     ) -> Result<Arc<SmppUser>, SignInRefused> {
         let parsed = system_id.parse::<SystemId>().ok();
-        let digest = domain::sha256(&[
-            &self.salt,
-            system_id.as_bytes(),
-            b"\n",
-            password.as_bytes(),
-        ]);
+        let digest =
+            domain::sha256(&[&self.salt, system_id.as_bytes(), b"\n", password.as_bytes()]);
         let version = self.gate.version();
         if let (Some(version), Some(system_id)) = (version, &parsed)
             && let Some(user) = self.remembered().find(version, system_id, &digest)

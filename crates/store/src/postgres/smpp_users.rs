@@ -11,8 +11,8 @@ use super::fault::Fault;
 use super::retry::{self, Retryable};
 use super::transaction::{execute, find, query};
 use super::{PostgresStore, Values, column};
-use crate::rows::{Corrupt, micros};
 use crate::rows::smpp_users::{NewColumns, read_credentials, read_user, smpp_user_id};
+use crate::rows::{Corrupt, micros};
 use crate::sql::smpp_users as sql;
 
 const CREATE: &str = "
@@ -78,7 +78,17 @@ impl Retryable for SetBinds {
 impl SmppUserStore for PostgresStore {
     async fn create_smpp_user(&self, user: &NewSmppUser) -> Result<Option<SmppUserId>, StoreError> {
         let user = NewColumns::new(user);
-        let [system_id, password, allow, senders, countries, binds, date, id, error] = &user.texts;
+        let [
+            system_id,
+            password,
+            allow,
+            senders,
+            countries,
+            binds,
+            date,
+            id,
+            error,
+        ] = &user.texts;
         let values: Values<'_> = &[
             &user.account_id,
             system_id,

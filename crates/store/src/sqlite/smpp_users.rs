@@ -1,10 +1,10 @@
 //! The port for SMPP users.
 
 use async_trait::async_trait;
+use domain::Timestamp;
 use domain::ids::{AccountId, NodeId, SmppUserId};
 use domain::ports::{NewSmppUser, SmppCredentials, SmppUserStore, StoreError};
 use domain::smpp_user::{SmppUser, SystemId};
-use domain::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::access::{change, raise_version};
@@ -25,7 +25,17 @@ const REVOKE: &str =
     "UPDATE smpp_user SET revoked_us = ?2 WHERE system_id = ?1 AND revoked_us IS NULL";
 
 fn create(db: &Connection, user: &NewColumns) -> Result<Option<SmppUserId>> {
-    let [system_id, password, allow, senders, countries, binds, date, id, error] = &user.texts;
+    let [
+        system_id,
+        password,
+        allow,
+        senders,
+        countries,
+        binds,
+        date,
+        id,
+        error,
+    ] = &user.texts;
     let values = params![
         user.account_id,
         system_id,

@@ -15,7 +15,8 @@ use domain::{AccountId, AllowList, Clock, Permission, SmppUserId, Timestamp};
 use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
 use engine::identity::smpp_users::{
-    BindRefused, FollowedUser, SignInRefused, SmppUserError, SmppUserInput, SmppUserRegistry, SmppUsers,
+    BindRefused, FollowedUser, SignInRefused, SmppUserError, SmppUserInput, SmppUserRegistry,
+    SmppUsers,
 };
 use engine::{Actor, Gate, Node};
 use jiff::SignedDuration;
@@ -287,10 +288,7 @@ async fn bound_sessions_learn_about_changes(store: Arc<dyn Store>) {
     let suspended = fixture.store.set_suspended("acme", true).await;
     assert!(suspended.expect("answers"));
     for session in &mut followed {
-        wait_for(session, |now| {
-            now.is_some_and(|user| user.access.suspended)
-        })
-        .await;
+        wait_for(session, |now| now.is_some_and(|user| user.access.suspended)).await;
     }
     let by = Actor::command_line();
     let revoked = fixture.registry.revoke(&by, &user.system_id).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::access::{AllowList, AccessLimits};
+use domain::access::{AccessLimits, AllowList};
 use domain::person::Password;
 use domain::ports::{NewSmppUser, SmppIdentityStore, StoreError};
 use domain::smpp_user::{
@@ -163,8 +163,14 @@ fn describe(user: &NewSmppUser) -> String {
         format!("from {}", list(user.allow.to_string(), "anywhere")),
         format!("binds {}", limit(limits.max_binds)),
         format!("messages a second {}", limit(limits.max_per_second)),
-        format!("senders {}", list(user.access_limits.senders.to_string(), "any")),
-        format!("countries {}", list(user.access_limits.countries.to_string(), "any")),
+        format!(
+            "senders {}",
+            list(user.access_limits.senders.to_string(), "any")
+        ),
+        format!(
+            "countries {}",
+            list(user.access_limits.countries.to_string(), "any")
+        ),
     ];
     if limits.binds != BindKinds::all() {
         parts.push(format!("only {}", limits.binds));

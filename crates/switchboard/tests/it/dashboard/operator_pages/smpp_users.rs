@@ -70,7 +70,10 @@ fn operators_create_and_revoke_smpp_users() {
     assert_eq!(users[0]["senders"][1], "+37120000001");
     assert_eq!(users[0]["ips"][1], "2001:db8::/32");
     let list = browser.get(HERE).text();
-    assert!(list.contains("EE LV") && list.contains("at most 4"), "{list}");
+    assert!(
+        list.contains("EE LV") && list.contains("at most 4"),
+        "{list}"
+    );
 
     let revoke = format!("{HERE}/revoke");
     let asked = post(&mut browser, &revoke, &[("system_id", "main-1")]);
