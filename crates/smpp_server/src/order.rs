@@ -204,7 +204,7 @@ pub(crate) fn repeatable(message: &ShortMessage, system_id: &str) -> Option<Idem
         &flags,
         message.text(),
     ];
-    let content = domain::sha256(&[&content.join(&0)]);
+    let content = domain::sha256(&[&content.join(&0_u8)]);
     let mut key = format!("smpp/{system_id}/{reference}/");
     for octet in content {
         write!(key, "{octet:02x}").expect("a string takes everything");
