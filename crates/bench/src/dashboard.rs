@@ -45,6 +45,7 @@ const PAGES: &[(Role, &str)] = &[
     (Role::Operator, "/dashboard/operator/people"),
     (Role::Operator, "/dashboard/operator/senders"),
     (Role::Operator, "/dashboard/operator/numbers"),
+    (Role::Operator, "/dashboard/operator/smpp-users"),
     (Role::Operator, "/dashboard/operator/unclaimed"),
     (Role::Operator, "/dashboard/operator/carriers"),
     (Role::Operator, "/dashboard/operator/routes"),

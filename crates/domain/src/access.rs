@@ -2,6 +2,7 @@
 
 pub mod attempts;
 pub mod permission;
+mod senders;
 pub mod token;
 
 use std::fmt;
@@ -14,7 +15,10 @@ use jiff::Timestamp;
 use crate::access::permission::Permissions;
 use crate::billing::{Countries, GrantCap};
 use crate::ids::AccountId;
+use crate::number::country::Country;
 use crate::quoted::Quoted;
+
+pub use senders::AllowedSenders;
 
 /// A caller that acts for an account, by a token or as a person in the dashboard, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +40,31 @@ pub struct Access {
     pub expires: Option<Timestamp>,
     /// What the client that this token was issued to may spend.
     pub grant_cap: Option<GrantCap>,
+    /// Limits of this caller besides those of the account.
+    pub limits: AccessLimits,
+}
+
+/// Limits of one caller besides those of its account.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccessLimits {
+    pub senders: AllowedSenders,
+    pub countries: Countries,
 }
 
 impl Access {
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// Whether the account and this caller may send to a country.
+    pub fn allows_country(&self, country: Option<Country>) -> bool {
+        self.countries.allows(country) && self.limits.countries.allows(country)
+    }
+
+    /// Whether [`Self::allows_country`] allows every destination.
+    pub fn allows_all_countries(&self) -> bool {
+        let lists = [&self.countries, &self.limits.countries];
+        lists.iter().all(|list| list.as_slice().is_empty())
     }
 }
 

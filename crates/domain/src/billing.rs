@@ -142,6 +142,15 @@ impl Countries {
     }
 }
 
+impl FromIterator<Country> for Countries {
+    fn from_iter<I: IntoIterator<Item = Country>>(countries: I) -> Self {
+        let mut countries: Vec<Country> = countries.into_iter().collect();
+        countries.sort_unstable();
+        countries.dedup();
+        Self(countries)
+    }
+}
+
 /// The stored form: codes, separated by spaces.
 impl fmt::Display for Countries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,10 +165,7 @@ impl FromStr for Countries {
 
     fn from_str(text: &str) -> Result<Self, UnknownCountry> {
         let codes = text.split([',', ' ']).filter(|code| !code.is_empty());
-        let mut countries: Vec<Country> = codes.map(Country::parse).collect::<Result<_, _>>()?;
-        countries.sort_unstable();
-        countries.dedup();
-        Ok(Self(countries))
+        codes.map(Country::parse).collect()
     }
 }
 

@@ -1,14 +1,19 @@
-//! The URLs that callers give us for delivery reports and other callbacks.
+//! Where delivery reports and other callbacks go: URLs that callers give us, and the SMPP sessions of a user.
 
+use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use url::Url;
 
+use crate::ids::AccountId;
 use crate::quoted::Quoted;
 
 pub const MAX_URL_BYTES: usize = 2048;
+/// The scheme of callbacks to SMPP sessions.
+const SMPP: &str = "smpp:";
 
-/// An http or https URL without user name and password, as the caller wrote it.
+/// An http or https URL without user name and password, as the caller wrote it; or the SMPP sessions of a user, which
+/// only the service itself names.
 ///
 /// Only its form is checked here; whether its host may be called is checked when connecting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +61,48 @@ impl CallbackUrl {
                 scheme: scheme.to_owned(),
             }),
         }
+    }
+
+    /// The sessions of an SMPP user instead of a URL: `smpp:SYSTEM_ID/DETAILS`. The details are for the session.
+    pub fn smpp(system_id: &str, details: &str) -> Self {
+        let mut url = String::with_capacity(SMPP.len() + system_id.len() + details.len() + 1);
+        url.push_str(SMPP);
+        for byte in system_id.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
+                url.push(char::from(byte));
+            } else {
+                write!(url, "%{byte:02X}").expect("a string takes everything");
+            }
+        }
+        if !details.is_empty() {
+            url.push('/');
+            url.push_str(details);
+        }
+        Self(url)
+    }
+
+    /// The sessions of all SMPP users of an account, for messages from handsets. No system ID is written like this.
+    pub fn smpp_account(account: AccountId) -> Self {
+        Self(format!("{SMPP}@{}/inbound", account.get()))
+    }
+
+    /// Reads what is stored: besides URLs, the sessions of an SMPP user.
+    pub fn parse_stored(value: &str) -> Result<Self, CallbackUrlError> {
+        if value.starts_with(SMPP) && value.len() <= MAX_URL_BYTES {
+            return Ok(Self(value.to_owned()));
+        }
+        Self::parse(value)
+    }
+
+    /// Whether this names the sessions of an SMPP user.
+    pub fn is_smpp(&self) -> bool {
+        self.0.starts_with(SMPP)
+    }
+
+    /// What [`Self::smpp`] was given for the session.
+    pub fn smpp_details(&self) -> Option<&str> {
+        let rest = self.0.strip_prefix(SMPP)?;
+        Some(rest.split_once('/').map_or("", |(_, details)| details))
     }
 
     pub fn as_str(&self) -> &str {
@@ -132,6 +179,20 @@ mod tests {
                 (got, wanted) => panic!("{value:?}: got {got:?}, wanted {wanted:?}"),
             }
         }
+    }
+
+    #[test]
+    fn callers_cannot_name_smpp_sessions() {
+        assert!(CallbackUrl::parse("smpp:acme").is_err());
+        let sessions = CallbackUrl::smpp("ac/me", "1/2");
+        assert_eq!(sessions.as_str(), "smpp:ac%2Fme/1/2");
+        assert_eq!(
+            CallbackUrl::parse_stored(sessions.as_str()),
+            Ok(sessions.clone())
+        );
+        assert!(sessions.is_smpp() && sessions.smpp_details() == Some("1/2"));
+        let url = CallbackUrl::parse_stored("https://a.example/").expect("a URL");
+        assert!(!url.is_smpp() && url.smpp_details().is_none());
     }
 
     #[test]

@@ -71,6 +71,10 @@ id! {
     SenderId
 }
 id! {
+    /// An SMPP user. A system ID that is used again gets another ID.
+    SmppUserId
+}
+id! {
     /// What a person allowed a client to do, with all tokens issued for it.
     GrantId
 }

@@ -30,6 +30,7 @@ pub mod quoted;
 pub mod role;
 pub mod sender;
 mod sha256;
+pub mod smpp_user;
 pub mod template;
 pub mod trace;
 pub mod verify;
@@ -42,8 +43,8 @@ pub use clock::Clock;
 pub use delivery::receiver::{Origin, ReceiverId};
 pub use encryption::{KeyId, KeyRing, ServiceKey};
 pub use ids::{
-    AccountId, CallbackId, GrantId, MessageId, NodeId, PersonId, PoolId, SenderId, TokenId,
-    VerificationId,
+    AccountId, CallbackId, GrantId, MessageId, NodeId, PersonId, PoolId, SenderId, SmppUserId,
+    TokenId, VerificationId,
 };
 pub use jiff::Timestamp;
 pub use message::channel::Channel;

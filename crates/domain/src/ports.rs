@@ -34,6 +34,7 @@ mod request_log;
 mod second_factor;
 mod senders;
 mod sessions;
+mod smpp_users;
 mod templates;
 mod traffic;
 mod verify;
@@ -103,6 +104,7 @@ pub use senders::{
     Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
 };
 pub use sessions::{NewSession, SessionStore};
+pub use smpp_users::{NewSmppUser, SmppCredentials, SmppUserStore};
 pub use templates::TemplateStore;
 pub use traffic::{Span, TrafficCount, TrafficStore};
 pub use verify::{MAX_CONVERSION_ROWS, NewVerification, Started, VerifyStore};
@@ -168,12 +170,18 @@ impl<T> IdentityStore for T where
 {
 }
 
+/// SMPP users and how they sign in.
+pub trait SmppIdentityStore: SmppUserStore + AttemptStore + AuditStore {}
+
+impl<T> SmppIdentityStore for T where T: SmppUserStore + AttemptStore + AuditStore {}
+
 /// The whole database. Each use case takes only the part of it that it needs: an `Arc<dyn Store>` coerces to an `Arc`
 /// of any of these traits.
 pub trait Store:
     WorkStore
     + AccountStore
     + IdentityStore
+    + SmppIdentityStore
     + CatalogueStore
     + SenderStore
     + CodeStore
@@ -202,6 +210,7 @@ impl<T> Store for T where
     T: WorkStore
         + AccountStore
         + IdentityStore
+        + SmppIdentityStore
         + CatalogueStore
         + SenderStore
         + CodeStore

@@ -242,6 +242,10 @@ impl Callbacks {
                 _row: self.rows.register(callback.id, callback.claim.attempt),
                 held: Held { by, item: callback },
             };
+            if !self.sender.can_reach(address.receiver) {
+                refused.push(job);
+                continue;
+            }
             let admit = |job: &mut Job, share| job.slot.admit(address.receiver, share);
             let now = self.clock.now();
             let added = lock(&self.receivers).add(&address, source, job, now, admit);
@@ -297,6 +301,13 @@ impl Callbacks {
             return;
         }
         let delivery = self.deliver(&job.held.item).await;
+        if !delivery.received && !self.sender.can_reach(job.receiver) {
+            // Its SMPP session ended before it answered. That is no attempt: the next session gets the callback.
+            drop(permit);
+            self.start_attempts(origin.as_ref());
+            self.requeue(vec![job]);
+            return;
+        }
         let paused = permit.finish(answer(&delivery), self.clock.now());
         self.requeue(paused);
         self.start_attempts(origin.as_ref());

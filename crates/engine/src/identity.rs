@@ -9,4 +9,5 @@ pub mod people;
 pub mod rate;
 pub mod request_log;
 pub mod sign_in;
+pub mod smpp_users;
 pub mod throttle;

@@ -85,6 +85,7 @@ pub use identity::grants::{GrantSettings, Grants};
 pub use identity::people::{OwnAccess, People};
 pub use identity::request_log::RequestLog;
 pub use identity::sign_in::SignIn;
+pub use identity::smpp_users::{SmppUserRegistry, SmppUsers};
 pub use inbound::{Numbers, SimulatedHandset};
 pub use invalid::{Field, Invalid};
 pub use reading::export::Exports;
@@ -205,6 +206,10 @@ pub struct Engine {
     pub own: OwnAccess,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
+    /// Checks the passwords of SMPP users, and follows those that are bound.
+    pub smpp_users: Arc<SmppUsers>,
+    /// Creates and revokes SMPP users.
+    pub smpp_user_registry: SmppUserRegistry,
     /// What is wrong at present.
     pub alerts: Alerts,
     /// Sends e-mail, if that is configured.
@@ -291,7 +296,6 @@ impl Engine {
         );
         let senders = Senders::new(sender_store, clock.clone(), urls, submit.clone(), pin_from);
         Ok(Self {
-            gate,
             senders,
             verify,
             submit,
@@ -308,6 +312,9 @@ impl Engine {
             numbers: Numbers::new(store.clone(), clock.clone(), alert_urls.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
+            smpp_users: follow_smpp_users(&store, &clock, &hasher, &gate, &node),
+            smpp_user_registry: SmppUserRegistry::new(store.clone(), clock.clone(), hasher.clone()),
+            gate,
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             alerts: Alerts::new(store.clone(), clock.clone(), alert_urls),
             mailer,
@@ -414,6 +421,7 @@ impl Engine {
         self.catalogues.stop();
         self.follower.stop();
         self.ported.stop();
+        self.smpp_users.stop();
         self.gate.stop().await;
         self.request_log.stop().await;
     }
@@ -436,4 +444,15 @@ async fn join(
     let start = |outside| Worker::start(store, clock, &node, routing, opt_outs, outside, settings);
     let worker = outside.map(start);
     Ok((node, worker))
+}
+
+fn follow_smpp_users(
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    hasher: &Arc<Hasher>,
+    gate: &Arc<Gate>,
+    node: &Arc<Node>,
+) -> Arc<SmppUsers> {
+    let (store, clock) = (store.clone(), clock.clone());
+    SmppUsers::start(store, clock, hasher.clone(), gate.clone(), node.clone())
 }

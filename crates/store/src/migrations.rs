@@ -124,6 +124,7 @@ migrations! {
     41 "0041_request_log" Compatible,
     42 "0042_report_poll" Compatible,
     43 "0043_verify_price" Compatible,
+    44 "0044_smpp_users" Compatible,
 }
 
 /// The migrations that a program knows.

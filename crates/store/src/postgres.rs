@@ -169,6 +169,7 @@ mod sends;
 mod servers;
 mod sessions;
 pub(crate) mod settings;
+mod smpp_users;
 mod templates;
 mod tls;
 mod traffic;

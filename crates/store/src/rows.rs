@@ -37,6 +37,7 @@ pub(crate) mod records;
 pub(crate) mod replies;
 pub(crate) mod request_log;
 pub(crate) mod senders;
+pub(crate) mod smpp_users;
 pub(crate) mod sweep;
 pub(crate) mod templates;
 mod tokens;

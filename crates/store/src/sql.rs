@@ -50,6 +50,7 @@ pub(crate) mod request_log;
 pub(crate) mod second_factor;
 pub(crate) mod senders;
 pub(crate) mod sessions;
+pub(crate) mod smpp_users;
 pub(crate) mod templates;
 pub(crate) mod verify;
 

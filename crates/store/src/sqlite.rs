@@ -71,6 +71,7 @@ mod second_factor;
 mod senders;
 mod sends;
 mod sessions;
+mod smpp_users;
 mod templates;
 mod traffic;
 mod verify;

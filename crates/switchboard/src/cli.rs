@@ -13,6 +13,7 @@ mod number;
 mod numbers;
 mod opt_out;
 mod sender;
+mod smpp_user;
 mod smsc;
 mod subject;
 mod token;
@@ -44,6 +45,7 @@ pub(crate) use number::{AddNumberArgs, EntryArgs, NumberCommand};
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use opt_out::{BlockCommand, BlockValue, OptOutArgs, OptOutCommand};
 pub(crate) use sender::{Decision, SenderCommand};
+pub(crate) use smpp_user::{SmppUserArgs, SmppUserCommand};
 pub(crate) use smsc::{IdFormat, SmscArgs};
 pub(crate) use subject::{SubjectCommand, SubjectNumber};
 pub(crate) use token::{TokenArgs, TokenCommand};
@@ -82,6 +84,9 @@ pub(crate) enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Create, list and revoke SMPP users: what customers bind with
+    #[command(subcommand)]
+    SmppUser(SmppUserCommand),
     /// Invite people to the dashboard
     #[command(subcommand)]
     Invite(InviteCommand),
@@ -189,6 +194,8 @@ pub(crate) enum Role {
     Dashboard,
     /// Sending, receipts and callbacks.
     Worker,
+    /// SMPP for customers, if it is configured; needs the worker.
+    Smpp,
 }
 
 impl Role {

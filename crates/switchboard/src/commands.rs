@@ -26,6 +26,7 @@ mod rates;
 mod reference;
 mod sender;
 mod simulator;
+mod smpp_user;
 mod smsc;
 mod subject;
 mod token;
@@ -81,6 +82,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Serve(args) => serve::run(config, &cli.paths, args).await,
             Command::Account(command) => account::run(&config, command).await,
             Command::Token(command) => token::run(&config, command).await,
+            Command::SmppUser(command) => smpp_user::run(&config, command).await,
             Command::Invite(command) => invite::run(&config, command).await,
             Command::Sender(command) => sender::run(&config, command).await,
             Command::Number(command) => number::run(&config, command).await,

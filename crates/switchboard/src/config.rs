@@ -13,6 +13,7 @@ mod problems;
 pub(crate) mod routes;
 mod secret;
 mod server;
+mod smpp_server;
 mod telemetry;
 mod urls;
 
@@ -37,6 +38,7 @@ use routes::{Route, RoutingSettings};
 pub(crate) use secret::Secret;
 pub(crate) use server::SecondFactor;
 use server::{Auth, Limits, Server, Tls};
+use smpp_server::SmppServer;
 use telemetry::Metrics;
 pub(crate) use telemetry::{Collector, Log, LogFormat, Traces};
 use urls::Urls;
@@ -54,6 +56,7 @@ pub(crate) struct Config {
     pub(crate) auth: Auth,
     pub(crate) oauth: OAuth,
     pub(crate) limits: Limits,
+    pub(crate) smpp_server: SmppServer,
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) traces: Traces,
@@ -86,6 +89,7 @@ impl Default for Config {
             auth: Auth::default(),
             oauth: OAuth::default(),
             limits: Limits::default(),
+            smpp_server: SmppServer::default(),
             metrics: Metrics::default(),
             log: Log::default(),
             traces: Traces::default(),
@@ -127,6 +131,7 @@ impl Config {
             self.token_header().map(drop),
             self.amount_header().map(drop),
             self.tls.check(),
+            self.smpp_server.check(&self.tls),
             self.metrics.check(self.server.listen),
             self.database.check(),
             self.billing.check(),

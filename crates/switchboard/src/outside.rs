@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use domain::message::lookup::HomeOperator;
 use domain::ports::{
-    CallbackSender, ClientDocuments, HomeNetwork, ImageGuard, NotificationSender, NumberLocator,
-    UrlGuard,
+    CallbackSender, ClientDocuments, HomeNetwork, ImageGuard, Mailer, NotificationSender,
+    NumberLocator, UrlGuard,
 };
 use domain::{Msisdn, Network};
-use engine::Catalogues;
+use engine::{Catalogues, Outside};
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
 use outbound::callback::TRY_TIMEOUT;
 use outbound::client_document::{self, FETCH_TIMEOUT};
@@ -17,8 +17,11 @@ use outbound::{
     CallbackClient, CallbackOptions, DialerOptions, DnsOptions, DnsResolver, DocumentFetch,
     DocumentOptions, Guard, ImageCheck, ImageOptions, Notifier, Resolve, SharedLookups, UrlCheck,
 };
+use smpp_server::SmppSessions;
+use store::DatabaseUrl;
 
 use crate::config::Config;
+use crate::machine::ThisMachine;
 
 /// Resolves host names that callers give. All clients share its cache.
 pub(crate) fn resolver(config: &Config) -> Arc<dyn Resolve> {
@@ -68,15 +71,33 @@ pub(crate) fn client_documents(
 }
 
 /// Delivers callbacks. `callbacks.tls_ca` and `callbacks.proxy` apply to nothing else.
-pub(crate) fn callback_client(
+fn callback_client(
     config: &Config,
     resolver: Arc<dyn Resolve>,
 ) -> anyhow::Result<Arc<dyn CallbackSender>> {
     Ok(Arc::new(client(config, resolver, guard(config))?))
 }
 
+/// What a worker reaches outside, and the SMPP sessions among its receivers of callbacks.
+pub(crate) fn of_worker(
+    config: &Config,
+    database: &DatabaseUrl,
+    resolver: &Arc<dyn Resolve>,
+    mailer: Option<&Arc<dyn Mailer>>,
+) -> anyhow::Result<(Outside, Arc<SmppSessions>)> {
+    let http = callback_client(config, resolver.clone())?;
+    let sessions = SmppSessions::new(http);
+    let outside = Outside {
+        callbacks: sessions.clone(),
+        notifications: notifier(config, resolver.clone())?,
+        machine: Arc::new(ThisMachine::new(config, database)),
+        mailer: mailer.cloned(),
+    };
+    Ok((outside, sessions))
+}
+
 /// Sends notifications.
-pub(crate) fn notifier(
+fn notifier(
     config: &Config,
     resolver: Arc<dyn Resolve>,
 ) -> anyhow::Result<Arc<dyn NotificationSender>> {

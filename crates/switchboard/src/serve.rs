@@ -1,6 +1,7 @@
 //! Starts the service, runs it, and stops it gracefully.
 
 mod settings;
+mod smpp;
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -16,7 +17,7 @@ use domain::Clock;
 use domain::ports::{CarrierReports, Store};
 use engine::catalogue::plans::CarrierPlans;
 use engine::cluster::database_clock::DatabaseClock;
-use engine::{Engine, Guards, Outside};
+use engine::{Engine, Guards};
 use metrics_exporter_prometheus::PrometheusHandle;
 use store::{DatabaseUrl, OpenError};
 use tokio::net::TcpListener;
@@ -32,7 +33,6 @@ use crate::cli::{ConfigPaths, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
 use crate::keys::Keys;
-use crate::machine::ThisMachine;
 use crate::service_manager::ServiceManager;
 use crate::stored_plan::operators::OperatorPlans;
 use crate::telemetry::TraceExport;
@@ -40,6 +40,7 @@ use crate::{first_start, keys, mcp, outside, private, telemetry};
 use settings::{
     dashboard_settings, engine_settings, landing, oauth_settings, rest_settings, server_limits,
 };
+use smpp::SmppListeners;
 
 /// Old measurements are dropped this often, so that they do not pile up when nobody asks for them.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -61,6 +62,8 @@ pub(crate) async fn run(
     // First, so that a start on a used port leaves no trace in the database.
     let listener = bind(config.server.listen)?;
     let listening = listener.local_addr()?;
+    let smpp_listeners = SmppListeners::bind(&config, &roles)?;
+    let smpp_addresses = smpp_listeners.addresses();
     let database = config.database_url()?;
     let store = open_store(&config, &database).await?;
     warn_of_key_in_database(&config, &database);
@@ -71,16 +74,9 @@ pub(crate) async fn run(
     let _only_worker = if worker { lock(&database)? } else { None };
     let resolver = outside::resolver(&config);
     let mailer = config.mail.mailer()?;
-    let outside = if worker {
-        Some(Outside {
-            callbacks: outside::callback_client(&config, resolver.clone())?,
-            notifications: outside::notifier(&config, resolver.clone())?,
-            machine: Arc::new(ThisMachine::new(&config, &database)),
-            mailer: mailer.clone(),
-        })
-    } else {
-        None
-    };
+    let outside =
+        worker.then(|| outside::of_worker(&config, &database, &resolver, mailer.as_ref()));
+    let (outside, smpp_sessions) = outside.transpose()?.unzip();
     let engine = Engine::start(
         store.clone(),
         clock.clone(),
@@ -115,9 +111,12 @@ pub(crate) async fn run(
     let mut app = App::build(&config, &roles, parts)?;
     let mut signals = StopSignals::listen()?;
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
-    let serving = app.start(listener, &Ending { leaving, stopped });
+    let ending = Ending { leaving, stopped };
+    let mut serving = app.start(listener, &ending);
+    let tls = app.tls.as_deref();
+    serving.extend(smpp_listeners.start(&config, &engine, smpp_sessions, tls, &ending));
 
-    announce(&config, &roles, &engine, &database, listening).await?;
+    announce(&config, &roles, &engine, listening, &smpp_addresses).await?;
     manager.ready(&format!("listening on {}", config.local_url(listening)));
     let _watchdog = manager.start_watchdog();
     let mut end = tokio::select! {
@@ -418,16 +417,19 @@ async fn announce(
     config: &Config,
     roles: &[Role],
     engine: &Engine,
-    database: &DatabaseUrl,
     listening: SocketAddr,
+    smpp: &[(&str, SocketAddr)],
 ) -> anyhow::Result<()> {
     let first_start = first_start::prepare(engine).await?;
+    let database = config.database_url()?;
     tracing::info!(%listening, %database, version = env!("CARGO_PKG_VERSION"), "started");
     let mut text = format!(
         "Switchboard {} listening on {}\n",
         env!("CARGO_PKG_VERSION"),
         config.local_url(listening)
     );
+    let smpp = smpp.iter();
+    text.extend(smpp.map(|(name, address)| format!("{name} listening on {address}\n")));
     if let Some(first_start) = first_start {
         text += &first_start.welcome(config, roles, listening);
     }

@@ -14,6 +14,7 @@ pub mod kannel_smsc;
 mod latencies;
 pub mod load;
 mod name_server;
+pub mod nodejs_client;
 pub mod nodejs_smsc;
 mod patroni;
 mod pooled_database;

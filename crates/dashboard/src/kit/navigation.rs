@@ -49,13 +49,14 @@ const SETTINGS: [(&str, &str); 6] = [
     ACCOUNTS,
     ("Audit log", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 17] = [
+const OPERATOR: [(&str, &str); 18] = [
     ("Accounts", "/dashboard/operator/accounts"),
     ("All messages", "/dashboard/operator/messages"),
     ("All people", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
     ("Block list", "/dashboard/operator/blocks"),
     ("Verify conversion", "/dashboard/operator/verify"),
+    ("SMPP users", "/dashboard/operator/smpp-users"),
     ("Inbound numbers", "/dashboard/operator/numbers"),
     ("Unclaimed messages", "/dashboard/operator/unclaimed"),
     ("Carriers", "/dashboard/operator/carriers"),
@@ -152,15 +153,15 @@ mod tests {
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 16), ("Settings", 6), ("Operator", 17)],
+                vec![("Account", 16), ("Settings", 6), ("Operator", 18)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 17)],
+                vec![("Settings", 2), ("Operator", 18)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 16), ("Settings", 4), ("Operator", 17)],
+                vec![("Account", 16), ("Settings", 4), ("Operator", 18)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

@@ -16,6 +16,7 @@ mod queues;
 mod reference;
 mod routes;
 mod senders;
+mod smpp_users;
 mod unclaimed;
 mod verify;
 
@@ -70,6 +71,14 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             get(numbers::show).post(numbers::add),
         )
         .route("/dashboard/operator/numbers/remove", post(numbers::remove))
+        .route(
+            "/dashboard/operator/smpp-users",
+            get(smpp_users::show).post(smpp_users::create),
+        )
+        .route(
+            "/dashboard/operator/smpp-users/revoke",
+            post(smpp_users::revoke),
+        )
         .route("/dashboard/operator/unclaimed", get(unclaimed::list))
         .route("/dashboard/operator/unclaimed/{id}", get(unclaimed::show))
         .route("/dashboard/operator/carriers", get(carriers::show))

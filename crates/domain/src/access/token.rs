@@ -85,7 +85,8 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-fn letter(number: u32) -> char {
+/// One of 62 letters and digits.
+pub(crate) fn letter(number: u32) -> char {
     char::from(ALPHABET[(number % 62) as usize])
 }
 

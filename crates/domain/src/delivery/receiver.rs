@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::ids::AccountId;
 use crate::{CallbackUrl, sha256};
 
-/// The scheme, host and port of a callback URL, in lower case.
+/// The scheme, host and port of a callback URL, in lower case; or `smpp:` and the system ID of an SMPP user.
 ///
 /// Two spellings of one host are two origins. That is harmless: each gets its own limits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,6 +14,10 @@ pub struct Origin(Arc<str>);
 
 impl Origin {
     pub fn from_url(url: &CallbackUrl) -> Self {
+        if url.is_smpp() {
+            let system_id = url.as_str().split('/').next().unwrap_or_default();
+            return Self(system_id.into());
+        }
         let url = url.as_str();
         let start = url.find("://").map_or(0, |at| at + 3);
         let end = url[start..]
@@ -48,27 +52,40 @@ impl fmt::Display for Origin {
 ///
 /// The ID is a hash of both, so every node finds the same queue without a table of receivers. The hash is
 /// cryptographic: nobody can choose a host that shares a queue with another account's receiver.
+///
+/// Numbers from 2^62 on are SMPP users, so that a node can leave the queues of users alone that are not bound to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiverId(i64);
 
 impl ReceiverId {
     const BITS: u32 = 62;
+    const SMPP: i64 = 1 << Self::BITS;
 
     pub fn new(account: AccountId, origin: &Origin) -> Self {
         let hash = sha256(&[&account.get().to_be_bytes(), origin.0.as_bytes()]);
         let first = hash.first_chunk().expect("a hash has 32 bytes");
         let number = u64::from_be_bytes(*first) >> (u64::BITS - Self::BITS);
-        Self(number.cast_signed().max(1))
+        let number = number.cast_signed().max(1);
+        if origin.0.starts_with("smpp:") {
+            Self(number | Self::SMPP)
+        } else {
+            Self(number)
+        }
     }
 
-    /// The stored form, from 1 to 2^62-1.
+    /// Whether only SMPP sessions reach it.
+    pub const fn is_smpp(self) -> bool {
+        self.0 >= Self::SMPP
+    }
+
+    /// The stored form, at least 1.
     pub const fn as_i64(self) -> i64 {
         self.0
     }
 
     /// Reads the result of [`Self::as_i64`].
     pub const fn from_i64(number: i64) -> Option<Self> {
-        if number >= 1 && number < 1 << Self::BITS {
+        if number >= 1 {
             Some(Self(number))
         } else {
             None
@@ -140,7 +157,21 @@ mod tests {
         assert_eq!(ReceiverId::from_i64(STABLE), Some(receiver));
         assert_eq!(ReceiverId::from_i64(0), None);
         assert_eq!(ReceiverId::from_i64(-STABLE), None);
-        assert_eq!(ReceiverId::from_i64(1 << 62), None);
+    }
+
+    #[test]
+    fn smpp_users_are_told_apart_by_their_number() {
+        let receiver = |account_id, system_id| {
+            let origin = Origin::from_url(&CallbackUrl::smpp(system_id, "1/x"));
+            ReceiverId::new(account(account_id), &origin)
+        };
+        let acme = receiver(1, "acme");
+        assert!(acme.is_smpp() && ReceiverId::from_i64(acme.as_i64()) == Some(acme));
+        for other in [receiver(2, "acme"), receiver(1, "Acme"), receiver(1, "@1")] {
+            assert_ne!(acme, other);
+        }
+        let host = ReceiverId::new(account(1), &origin("http://a.example/"));
+        assert!(!host.is_smpp());
     }
 
     const STABLE: i64 = 771_645_770_468_250_710;

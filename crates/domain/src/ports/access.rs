@@ -76,7 +76,7 @@ pub struct TokenRecord {
 /// once.
 #[async_trait]
 pub trait AccessStore: Send + Sync + 'static {
-    /// A number that increases with each change of accounts, tokens or approved sender IDs.
+    /// A number that increases with each change of accounts, tokens, SMPP users or approved sender IDs.
     async fn access_version(&self) -> Result<u64, StoreError>;
 
     /// The access of the token with this hash. Revoked tokens are not found; expired ones are.

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
+use crate::delivery::receiver::ReceiverId;
 use crate::delivery::{Callback, CarrierAnswer, CarrierRef, Delivery, QueuedMessage, Receipt};
 use crate::ids::{AccountId, MessageId};
 use crate::inbound::assembly::WholeText;
@@ -246,6 +247,11 @@ pub trait CarrierReports: Send + Sync + 'static {
 pub trait CallbackSender: Send + Sync + 'static {
     /// Makes one attempt, signed with each of the account's secrets.
     async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery;
+
+    /// Whether this node can reach a receiver now. An SMPP user can be reached only where it has a session.
+    fn can_reach(&self, receiver: ReceiverId) -> bool {
+        !receiver.is_smpp()
+    }
 }
 
 /// A URL that callbacks may not go to. The text is for the caller.

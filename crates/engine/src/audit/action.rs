@@ -27,6 +27,10 @@ pub enum Action {
     TokenCreate,
     /// A token was revoked.
     TokenRevoke,
+    /// An SMPP user was created.
+    SmppUserCreate,
+    /// An SMPP user was revoked.
+    SmppUserRevoke,
     /// The secret that signs an account's callbacks was shown.
     SecretShow,
     /// The secret that signs an account's callbacks was replaced.
@@ -125,6 +129,8 @@ impl Action {
         Self::NumberRemove,
         Self::TokenCreate,
         Self::TokenRevoke,
+        Self::SmppUserCreate,
+        Self::SmppUserRevoke,
         Self::SecretShow,
         Self::SecretRotate,
         Self::PersonInvite,
@@ -181,6 +187,8 @@ impl Action {
             Self::NumberRemove => "number.remove",
             Self::TokenCreate => "token.create",
             Self::TokenRevoke => "token.revoke",
+            Self::SmppUserCreate => "smpp_user.create",
+            Self::SmppUserRevoke => "smpp_user.revoke",
             Self::SecretShow => "secret.show",
             Self::SecretRotate => "secret.rotate",
             Self::PersonInvite => "person.invite",

@@ -95,7 +95,8 @@ impl Callbacks {
     /// Which queues to claim from, and how many callbacks of each.
     fn plan(&self) -> Vec<(ReceiverId, u32)> {
         let now = self.clock.now();
-        let claimable = lock(&self.receivers).claimable(now, MAX_QUEUES);
+        let claimable =
+            lock(&self.receivers).claimable(now, MAX_QUEUES, |id| self.sender.can_reach(id));
         let open = self.slots.plan(&claimable.open, MAX_CLAIMED);
         let open = open
             .into_iter()
@@ -166,7 +167,7 @@ impl Callbacks {
                 let is_full = found.len() >= MAX_FOUND as usize;
                 searches.cursor = found.last().copied().filter(|_| is_full);
                 let mut receivers = lock(&self.receivers);
-                for id in found {
+                for id in found.into_iter().filter(|id| self.sender.can_reach(*id)) {
                     receivers.add_backlog(id);
                 }
             }
@@ -207,5 +208,6 @@ fn receiver_of(callback: &Callback) -> ReceiverId {
 /// Whether a request may concern callbacks to an origin.
 fn concerns(request: &ReplayRequest, origin: &Origin) -> bool {
     let prefix = request.url_prefix.to_ascii_lowercase();
-    prefix.starts_with(origin.as_str()) || origin.as_str().starts_with(&prefix)
+    let origin = origin.as_str().to_ascii_lowercase();
+    prefix.starts_with(&origin) || origin.starts_with(&prefix)
 }

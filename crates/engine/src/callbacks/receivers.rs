@@ -277,8 +277,13 @@ impl<T> Receivers<T> {
     }
 
     /// Receivers with a backlog, at most `most`, in turn: those that may get any number of callbacks, and those that
-    /// get one to find out whether they work again.
-    pub(super) fn claimable(&mut self, now: Timestamp, most: usize) -> Claimable {
+    /// get one to find out whether they work again. Receivers that this node cannot reach are left to other nodes.
+    pub(super) fn claimable(
+        &mut self,
+        now: Timestamp,
+        most: usize,
+        can_reach: impl Fn(ReceiverId) -> bool,
+    ) -> Claimable {
         let mut claimable = Claimable::default();
         for _ in 0..self.backlog.turns.len() {
             if claimable.open.len() + claimable.probed.len() >= most {
@@ -287,6 +292,11 @@ impl<T> Receivers<T> {
             let Some(id) = self.backlog.turns.pop_front() else {
                 break;
             };
+            if !can_reach(id) {
+                // It is found in the database again once this node can reach it.
+                self.backlog.known.remove(&id);
+                continue;
+            }
             self.backlog.turns.push_back(id);
             match self.by_id.get(&id) {
                 Some(receiver) if !receiver.may_wait(now) => {}

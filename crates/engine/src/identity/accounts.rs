@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
-use domain::access::NotAnAccountName;
+use domain::access::{AccessLimits, NotAnAccountName};
 use domain::billing::{LedgerEntry, NotPaid, SpendingRules, day_of};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
@@ -186,6 +186,7 @@ impl Accounts {
             allow: AllowList::default(),
             expires: None,
             grant_cap: None,
+            limits: AccessLimits::default(),
         }
     }
 

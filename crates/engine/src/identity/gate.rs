@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use domain::ports::{AccessStore, StoreError};
 use domain::{Access, AccountId, Clock, Permission, Timestamp, TokenHash, TokenSecret};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::identity::rate::{Allowance, RateLimits, Requester};
@@ -21,6 +22,7 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 /// How old the last answer about the version may be for the cache to be trusted. Revocations must apply within a
 /// second.
 const TRUSTED_FOR: Duration = Duration::from_millis(900);
+const NEVER: u64 = u64::MAX;
 const MAX_CACHED: usize = 50_000;
 /// How often the times of last use are stored, and how many in one write.
 const STORE_USES_EVERY: Duration = Duration::from_mins(1);
@@ -67,11 +69,12 @@ pub struct Gate {
     store: Arc<dyn AccessStore>,
     clock: Arc<dyn Clock>,
     cache: RwLock<TokenCache>,
+    versions: watch::Sender<u64>,
     started: Instant,
-    /// Milliseconds after `started` at which the version was last confirmed.
+    /// Milliseconds after `started` at which the version was last confirmed; [`NEVER`] before the first answer.
     confirmed_ms: AtomicU64,
     throttle: Throttle,
-    rates: RateLimits,
+    rates: RateLimits<(AccountId, Requester)>,
     tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
@@ -124,8 +127,9 @@ impl Gate {
             store,
             clock,
             cache: RwLock::default(),
+            versions: watch::Sender::default(),
             started: Instant::now(),
-            confirmed_ms: AtomicU64::new(0),
+            confirmed_ms: AtomicU64::new(NEVER),
             throttle: Throttle::default(),
             rates: RateLimits::default(),
             tasks: std::sync::OnceLock::new(),
@@ -149,14 +153,21 @@ impl Gate {
 
     /// Whether the store answered recently.
     pub fn is_current(&self) -> bool {
-        let confirmed = Duration::from_millis(self.confirmed_ms.load(Ordering::Acquire));
-        self.started.elapsed().saturating_sub(confirmed) < TRUSTED_FOR
+        let confirmed_ms = self.confirmed_ms.load(Ordering::Acquire);
+        let elapsed = self.started.elapsed();
+        confirmed_ms != NEVER
+            && elapsed.saturating_sub(Duration::from_millis(confirmed_ms)) < TRUSTED_FOR
     }
 
     /// The version of accounts, tokens and senders that caches may rely on; `None` while it is unknown.
     pub(crate) fn version(&self) -> Option<u64> {
         let version = self.cache.read().expect("no holder panics").version;
         self.is_current().then_some(version)
+    }
+
+    /// Tells when accounts, tokens, SMPP users or senders have changed on any node, within a second.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.versions.subscribe()
     }
 
     /// Decides whether the bearer of `token`, calling from `address`, may do something that needs one of these
@@ -208,7 +219,10 @@ impl Gate {
         per_second: u32,
     ) -> Option<Allowance> {
         let now = self.started.elapsed();
-        (per_second > 0).then(|| self.rates.count(account, requester, per_second, now))
+        (per_second > 0).then(|| {
+            let key = (account, requester);
+            self.rates.count(key, per_second, now)
+        })
     }
 
     /// Refuses a request without a token. Where such requests are expensive, they count against the address like a
@@ -288,6 +302,7 @@ impl Gate {
         let mut cache = self.cache.write().expect("no holder panics");
         cache.version = version;
         cache.tokens.clear();
+        self.versions.send_replace(version);
     }
 
     /// Stores the times of last use. A failure loses little: the next use of the token records a later time.

@@ -1,10 +1,9 @@
-//! Rate limits: how many requests a second an account may make. Each node counts for itself, in memory.
+//! Rate limits: how many requests a second an account or an SMPP user may make. Each node counts for itself, in memory.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Mutex;
 use std::time::Duration;
-
-use domain::AccountId;
 
 /// How many accounts are counted; beyond that, those with a full allowance are dropped.
 const MAX_COUNTED: usize = 10_000;
@@ -32,27 +31,28 @@ pub struct Allowance {
 }
 
 /// Token buckets, each stored as the time at which it is full again.
-#[derive(Default)]
-pub(crate) struct RateLimits {
-    full_at: Mutex<HashMap<(AccountId, Requester), Duration>>,
+pub struct RateLimits<K> {
+    full_at: Mutex<HashMap<K, Duration>>,
 }
 
-impl RateLimits {
+impl<K> Default for RateLimits<K> {
+    fn default() -> Self {
+        Self {
+            full_at: Mutex::default(),
+        }
+    }
+}
+
+impl<K: Eq + Hash> RateLimits<K> {
     /// Counts a request. `now` must be monotonic and `per_second` must not be 0.
-    pub(crate) fn count(
-        &self,
-        account: AccountId,
-        requester: Requester,
-        per_second: u32,
-        now: Duration,
-    ) -> Allowance {
+    pub fn count(&self, key: K, per_second: u32, now: Duration) -> Allowance {
         let per_second = per_second.max(1);
         let interval = SECOND / per_second;
         let mut full_at = self.full_at.lock().expect("no holder panics");
         if full_at.len() >= MAX_COUNTED {
             full_at.retain(|_, full_at| *full_at > now);
         }
-        let entry = full_at.entry((account, requester)).or_default();
+        let entry = full_at.entry(key).or_default();
         // A lowered limit applies at once: no bucket is more than a second from full.
         let before = (*entry).clamp(now, now + SECOND);
         let is_exceeded = before + interval > now + SECOND;
@@ -75,6 +75,8 @@ impl RateLimits {
 
 #[cfg(test)]
 mod tests {
+    use domain::AccountId;
+
     use super::*;
 
     fn account(id: u64) -> AccountId {
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn a_burst_passes_at_once_and_later_requests_at_the_rate() {
         let limits = RateLimits::default();
-        let count = |ms| limits.count(account(1), Requester::Programs, 4, at(ms));
+        let count = |ms| limits.count((account(1), Requester::Programs), 4, at(ms));
         for remaining in [3, 2, 1, 0] {
             let allowance = count(0);
             assert_eq!(
@@ -113,7 +115,7 @@ mod tests {
     #[test]
     fn accounts_people_and_programs_are_counted_apart() {
         let limits = RateLimits::default();
-        let count = |id, who| limits.count(account(id), who, 1, at(0)).is_exceeded;
+        let count = |id, who| limits.count((account(id), who), 1, at(0)).is_exceeded;
         assert!(!count(1, Requester::Programs));
         assert!(count(1, Requester::Programs));
         assert!(!count(1, Requester::People));
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn a_changed_limit_applies_at_once() {
         let limits = RateLimits::default();
-        let count = |rate, ms| limits.count(account(1), Requester::Programs, rate, at(ms));
+        let count = |rate, ms| limits.count((account(1), Requester::Programs), rate, at(ms));
         for _ in 0..100 {
             assert!(!count(100, 0).is_exceeded);
         }
@@ -137,7 +139,7 @@ mod tests {
         let limits = RateLimits::default();
         let flood = u64::try_from(MAX_COUNTED).expect("few") + 100;
         for id in 1..=flood {
-            limits.count(account(id), Requester::Programs, 1, at(id * 1000));
+            limits.count((account(id), Requester::Programs), 1, at(id * 1000));
         }
         assert!(limits.full_at.lock().expect("free").len() <= MAX_COUNTED);
     }

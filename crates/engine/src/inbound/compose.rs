@@ -10,7 +10,9 @@ use domain::inbound::words::{Request, Words};
 use domain::message::text::Udh;
 use domain::opt_out::OptOutKey;
 use domain::ports::{Cursor, MessageFilter, NewInbound, NewReply, Store, StoreError};
-use domain::{AccountId, Channel, MessageId, Money, Msisdn, Network, Originator, Timestamp};
+use domain::{
+    AccountId, CallbackUrl, Channel, MessageId, Money, Msisdn, Network, Originator, Timestamp,
+};
 use jiff::SignedDuration;
 
 use super::owner::{AskedOf, Found, Owners};
@@ -80,7 +82,13 @@ impl Composer {
             _ => None,
         };
         let id = self.ids.take(1).await?;
-        let (keyword, url) = owner.map_or((None, None), |owner| (owner.keyword, owner.url));
+        let (keyword, url) = match owner {
+            Some(owner) => (
+                owner.keyword,
+                self.find_url(owner.account, owner.url).await?,
+            ),
+            None => (None, None),
+        };
         Ok(NewInbound {
             message: InboundMessage {
                 id,
@@ -102,6 +110,19 @@ impl Composer {
             url,
             reply,
         })
+    }
+
+    /// Where a text goes: to the URL of its number or account, else to the SMPP sessions of the account.
+    async fn find_url(
+        &self,
+        account: AccountId,
+        url: Option<CallbackUrl>,
+    ) -> Result<Option<CallbackUrl>, StoreError> {
+        if url.is_some() {
+            return Ok(url);
+        }
+        let users = self.store.list_smpp_users(Some(account)).await?;
+        Ok((!users.is_empty()).then(|| CallbackUrl::smpp_account(account)))
     }
 
     /// The network of a sender, and what the account pays for a text from there.

@@ -20,8 +20,8 @@ use domain::billing::NotPaid;
 use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, StoreError, UrlGuard, WorkStore};
 use domain::{
-    Access, AccountId, Channel, Clock, Code, Country, MessageId, Msisdn, Originator, Timestamp,
-    TraceContext,
+    Access, AccountId, CallbackUrl, Channel, Clock, Code, Country, MessageId, Msisdn, Originator,
+    Timestamp, TraceContext,
 };
 use jiff::SignedDuration;
 use numbering::reference::Location;
@@ -72,7 +72,7 @@ pub enum SubmitError {
         to: Msisdn,
         country: Option<Country>,
     },
-    /// The account may use only approved sender IDs, and this is not one.
+    /// The account may use only approved sender IDs, and this is not one; or the caller may not use it.
     #[error("the account has no approved sender '{0}'")]
     Sender(Originator),
     /// The account cannot or may not pay for the message.
@@ -214,10 +214,34 @@ impl Submit {
         repeatable: Option<IdempotentRequest>,
         trace: Option<TraceContext>,
     ) -> Result<AcceptedMessages, SubmitError> {
+        self.send_sms(access, order, None, repeatable, trace).await
+    }
+
+    /// Like [`Self::send`], for a message that came by SMPP. `receipts` names the sessions that get its receipt.
+    pub async fn send_by_smpp(
+        &self,
+        access: &Access,
+        order: SmsInput<'_>,
+        receipts: Option<CallbackUrl>,
+        repeatable: Option<IdempotentRequest>,
+    ) -> Result<AcceptedMessages, SubmitError> {
+        self.send_sms(access, order, receipts, repeatable, None)
+            .await
+    }
+
+    async fn send_sms(
+        &self,
+        access: &Access,
+        order: SmsInput<'_>,
+        receipts: Option<CallbackUrl>,
+        repeatable: Option<IdempotentRequest>,
+        trace: Option<TraceContext>,
+    ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
         let from = self.approvals.originator(access, &order.from).await?;
         let mut checked = order.check(access.account, from, self.clock.now())?;
         checked.trace = trace;
+        checked.dlr_url = receipts.or(checked.dlr_url);
         let routed = self.route(checked)?;
         routed.check_countries(access)?;
         let fields = [Field::Recipients, Field::DlrUrl];
@@ -292,7 +316,8 @@ impl Submit {
 
     /// Checks that the service may call the callback URL.
     async fn check_callback(&self, checked: &Checked, field: Field) -> Result<(), Invalid> {
-        let Some(url) = &checked.dlr_url else {
+        // Sessions are no address that somebody could abuse.
+        let Some(url) = checked.dlr_url.as_ref().filter(|url| !url.is_smpp()) else {
             return Ok(());
         };
         let allowed = self.guard.check(checked.account, url).await;
@@ -392,7 +417,7 @@ pub(crate) fn check_active(access: &Access) -> Result<(), SubmitError> {
 }
 
 fn check_country(access: &Access, to: Msisdn, country: Option<Country>) -> Result<(), SubmitError> {
-    if access.countries.allows(country) {
+    if access.allows_country(country) {
         Ok(())
     } else {
         Err(SubmitError::Country { to, country })

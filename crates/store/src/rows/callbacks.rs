@@ -82,7 +82,8 @@ impl CallbackColumns {
             message,
             kind,
             account: account_id(self.account_id)?,
-            url: CallbackUrl::parse(&utf8(self.url)?).map_err(|_| Corrupt("callback URL"))?,
+            url: CallbackUrl::parse_stored(&utf8(self.url)?)
+                .map_err(|_| Corrupt("callback URL"))?,
             payload: self.text.payload()?,
             created_at: timestamp(self.created_us)?,
             tries: tries(self.tries)?,

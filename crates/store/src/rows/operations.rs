@@ -325,8 +325,12 @@ pub(crate) fn failing_receivers(
     Ok(receivers.into_values().filter(is_failing).collect())
 }
 
-/// The URL up to its path, with and without the scheme.
+/// The URL up to its path, with and without the scheme. An SMPP user keeps its scheme and its spelling.
 fn host_of(url: &str) -> (String, String) {
+    if url.starts_with("smpp:") {
+        let user = url.split('/').next().unwrap_or(url).to_owned();
+        return (user.clone(), user);
+    }
     let start = url.find("://").map_or(0, |at| at + 3);
     let end = url[start..]
         .find(['/', '?', '#', '\\'])

@@ -1,6 +1,6 @@
 //! Tokens with their account.
 
-use domain::access::Access;
+use domain::access::{Access, AccessLimits};
 use domain::billing::GrantCap;
 use domain::ports::TokenRecord;
 use domain::{Money, Permissions};
@@ -66,6 +66,7 @@ impl TokenColumns {
                 allow: self.allow_ips.parse().map_err(|_| Corrupt("network"))?,
                 expires: self.expires_us.map(timestamp).transpose()?,
                 grant_cap: grant_cap.map(|(grant, daily)| GrantCap { grant, daily }),
+                limits: AccessLimits::default(),
             },
             created_at: timestamp(self.created_us)?,
             last_used_at: self.last_used_us.map(timestamp).transpose()?,

@@ -150,7 +150,7 @@ fn version(db: &Connection) -> Result<u64> {
     Ok(rows::version(version)?)
 }
 
-fn raise_version(db: &Connection) -> Result<()> {
+pub(super) fn raise_version(db: &Connection) -> Result<()> {
     db.prepare_cached("UPDATE access_version SET version = version + 1")?
         .execute([])?;
     Ok(())

@@ -176,6 +176,7 @@ pub(crate) const NOT_COPIED: &[&str] = &[
     "carrier",
     "bind",
     "bind_wish",
+    "smpp_bind",
     "callback_replay",
 ];
 
@@ -204,6 +205,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("account", &["id"]).sums(&["id", "credit_limit_micros"]),
     Table::changing("person", &["id"]).sums(&["id"]),
     Table::changing("token", &["id"]).sums(&["id"]),
+    Table::changing("smpp_user", &["id"]).sums(&["id"]),
     Table::changing("sign_in_link", &["hash"]),
     Table::changing("session", &["hash"]),
     Table::changing("membership", &["person_id", "account_id"]),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::access::Access;
+use domain::access::{Access, AccessLimits};
 use domain::billing::{Countries, SpendingRules};
 use domain::ports::{AccountRecord, NewToken, Store, StoreError};
 use domain::{Money, Permission, TokenId};
@@ -106,6 +106,7 @@ async fn a_token_is_stored_as_created(store: Arc<dyn Store>) {
             allow: token.allow,
             expires: token.expires,
             grant_cap: None,
+            limits: AccessLimits::default(),
         };
         assert_eq!(
             store.find_access(&token.hash).await.expect("answers"),

@@ -178,6 +178,7 @@ mod senders;
 mod sessions;
 mod shares;
 mod sign_in;
+mod smpp_users;
 mod spending_rule;
 mod templates;
 mod throttles;

@@ -16,9 +16,9 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE message DROP COLUMN cost_micros; ALTER TABLE message DROP COLUMN charged_micros;
         ALTER TABLE transit DROP COLUMN cost_micros;
         ALTER TABLE account DROP COLUMN low_balance_micros;
-        DROP TABLE account_reply; DROP TABLE inbound_reply;
         DROP TABLE text_template; DROP TABLE refused_request;
         DROP TABLE report_poll;
+        DROP TABLE smpp_user; DROP TABLE smpp_bind; DROP TABLE account_reply; DROP TABLE inbound_reply;
         DROP TABLE ported_number; ALTER TABLE account DROP COLUMN ported_numbers;
         ALTER TABLE account DROP COLUMN verify_price_micros;
         ALTER TABLE early_receipt DROP COLUMN network;

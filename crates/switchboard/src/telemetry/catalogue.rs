@@ -167,6 +167,18 @@ pub(super) const METRICS: &[Metric] = &[
         "switchboard_smpp_received_total{carrier,kind}",
         "Receipts and messages from SMPP carriers.",
     ),
+    gauge(
+        "switchboard_smpp_sessions",
+        "Sessions of customers with this node.",
+    ),
+    counter(
+        "switchboard_smpp_submits_total{result}",
+        "Messages that customers submitted by SMPP, by result.",
+    ),
+    counter(
+        "switchboard_smpp_connections_refused_total",
+        "SMPP connections of customers that were closed because there were too many.",
+    ),
     counter(
         "switchboard_callback_tries_total{outcome}",
         "Attempts to deliver a callback: received or failed.",

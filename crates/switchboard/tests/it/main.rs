@@ -20,5 +20,6 @@ mod postgres_tls;
 mod rest;
 mod routing;
 mod smpp;
+mod smpp_server;
 mod tidy;
 mod transfer;

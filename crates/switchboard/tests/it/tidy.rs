@@ -29,6 +29,10 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("permits", &[]),
     ("requests", &["domain", "engine"]),
     ("smpp", &[]),
+    (
+        "smpp_server",
+        &["domain", "engine", "permits", "smpp", "supervise"],
+    ),
     ("store", &["domain"]),
     ("supervise", &[]),
     (
@@ -40,6 +44,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
             "numbering",
             "outbound",
             "smpp",
+            "smpp_server",
             "store",
             "supervise",
             "web",

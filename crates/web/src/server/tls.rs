@@ -89,7 +89,8 @@ impl Tls {
         Ok(tls)
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    /// Accepts TLS connections with the certificate that is in use then.
+    pub fn acceptor(&self) -> TlsAcceptor {
         self.config.clone().into()
     }
 

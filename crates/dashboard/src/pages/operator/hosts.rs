@@ -73,7 +73,9 @@ pub(super) async fn replay(
 ) -> Result<Response, Failure> {
     let address = form.get("address").unwrap_or_default();
     let host = address.split_once("://").map_or("", |(_, host)| host);
-    if host.is_empty() || host.contains(['/', '?', '#', '\\']) {
+    let smpp_user = address.strip_prefix("smpp:").filter(|_| host.is_empty());
+    let is_known = smpp_user.is_some() || !host.is_empty();
+    if !is_known || smpp_user.unwrap_or(host).contains(['/', '?', '#', '\\']) {
         return Err(Failure::Form);
     }
     let reports = &dashboard.engine.reports;

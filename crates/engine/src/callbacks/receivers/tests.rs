@@ -64,8 +64,12 @@ fn callbacks_without_a_slot_go_back_to_the_database() {
         receivers.add(&here, Source::Due, 1, now(), |_, _| false),
         Err(1)
     );
-    let claimable = receivers.claimable(now(), 10);
+    let claimable = receivers.claimable(now(), 10, |_| true);
     assert_eq!(claimable.open, [here.receiver], "it is claimed again");
+    for can_reach in [false, true] {
+        let claimable = receivers.claimable(now(), 10, |_| can_reach);
+        assert_eq!(claimable, Claimable::default(), "it is left to other nodes");
+    }
 }
 
 #[test]
@@ -138,13 +142,22 @@ fn a_failing_receiver_is_paused_longer_each_time_and_then_attempted_once() {
     assert_eq!(waited, [5, 6, 7, 8, 9], "they go back to the database");
     assert_eq!(receivers.paused(now())[0].until, after(FIRST_PAUSE_S));
     assert!(!add(&mut receivers, &here, 20, now()));
-    assert_eq!(receivers.claimable(now(), 10), Claimable::default());
+    assert_eq!(
+        receivers.claimable(now(), 10, |_| true),
+        Claimable::default()
+    );
 
     let later = after(FIRST_PAUSE_S);
-    assert_eq!(receivers.claimable(later, 10).probed, [here.receiver]);
+    assert_eq!(
+        receivers.claimable(later, 10, |_| true).probed,
+        [here.receiver]
+    );
     assert!(add(&mut receivers, &here, 21, later), "one attempt");
     assert!(!add(&mut receivers, &here, 22, later), "no second one");
-    assert_eq!(receivers.claimable(later, 10), Claimable::default());
+    assert_eq!(
+        receivers.claimable(later, 10, |_| true),
+        Claimable::default()
+    );
     pause(&mut receivers, &here, later);
     let until = receivers.paused(later)[0].until;
     assert_eq!(until, after(3 * FIRST_PAUSE_S), "the pause doubles");
@@ -177,7 +190,10 @@ fn a_success_lifts_the_restriction_to_one_attempt() {
     assert!(add(&mut receivers, &here, 5, later));
     let (_, attempt) = receivers.start(Some(&here.origin)).expect("one waits");
     receivers.finish(&attempt, OK, later);
-    assert_eq!(receivers.claimable(later, 10).open, [here.receiver]);
+    assert_eq!(
+        receivers.claimable(later, 10, |_| true).open,
+        [here.receiver]
+    );
     assert!(add(&mut receivers, &here, 6, later));
     assert!(add(&mut receivers, &here, 7, later));
 }
@@ -209,7 +225,10 @@ fn a_replay_request_ends_a_pause() {
     receivers.end_pauses(|account, _| account.get() == 2);
     assert!(!add(&mut receivers, &here, 6, now()), "another account");
     receivers.end_pauses(|_, origin| *origin == here.origin);
-    assert_eq!(receivers.claimable(now(), 10).probed, [here.receiver]);
+    assert_eq!(
+        receivers.claimable(now(), 10, |_| true).probed,
+        [here.receiver]
+    );
     assert!(add(&mut receivers, &here, 7, now()));
     assert!(!add(&mut receivers, &here, 8, now()), "one attempt only");
 }

@@ -66,6 +66,12 @@ impl Approvals {
         access: &Access,
         from: &str,
     ) -> Result<Originator, SubmitError> {
+        let originator = self.usable(access, from).await?;
+        check_caller(access, originator)
+    }
+
+    /// An originator that the account may use.
+    async fn usable(&self, access: &Access, from: &str) -> Result<Originator, SubmitError> {
         if access.approved_senders_only {
             return self.entitled(access, from, |_| true).await;
         }
@@ -74,7 +80,7 @@ impl Approvals {
             Ok(originator) => return Ok(originator),
             Err(error) => Invalid::new(Field::Originator, error),
         };
-        match self.approved(access, from).await {
+        match self.approved_of_account(access, from).await {
             Err(SubmitError::Sender(_)) => Err(error.into()),
             outcome => outcome,
         }
@@ -82,6 +88,15 @@ impl Approvals {
 
     /// An originator that is an approved sender ID of this account.
     pub(crate) async fn approved(
+        &self,
+        access: &Access,
+        from: &str,
+    ) -> Result<Originator, SubmitError> {
+        let originator = self.approved_of_account(access, from).await?;
+        check_caller(access, originator)
+    }
+
+    async fn approved_of_account(
         &self,
         access: &Access,
         from: &str,
@@ -128,6 +143,15 @@ impl Approvals {
     fn find_cached(&self, version: u64, account: AccountId, name: &str) -> Option<SenderRight> {
         let cache = self.cache.read().expect("no holder panics");
         cache.find(version, account, name)
+    }
+}
+
+/// Refuses an originator that the account may use, but not this caller.
+fn check_caller(access: &Access, originator: Originator) -> Result<Originator, SubmitError> {
+    if access.limits.senders.allows(&originator) {
+        Ok(originator)
+    } else {
+        Err(SubmitError::Sender(originator))
     }
 }
 

@@ -69,6 +69,8 @@ fn is_empty(table: &str, column: &str, row: i64) -> bool {
         ("ledger", "note"),
         ("audit", "address"),
         ("token", "expires_us"),
+        ("smpp_user", "max_binds"),
+        ("smpp_user", "revoked_us"),
     ];
     match (table, column) {
         // A session belongs to a person or to an account.

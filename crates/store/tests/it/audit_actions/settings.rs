@@ -1,4 +1,4 @@
-//! Changes settings of an account: where it is notified, its numbers, and where messages to them are sent.
+//! Changes settings of an account: where it is notified, its numbers, where messages to them are sent, and its SMPP users.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use domain::{AccountId, CallbackUrl, Role};
 use engine::audit::Action;
 use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
-use engine::{Actor, Alerts, Numbers, SignIn};
+use engine::identity::smpp_users::SmppUserInput;
+use engine::{Actor, Alerts, Numbers, SignIn, SmppUserRegistry};
 
 use crate::people::{accept, invite, join};
 
@@ -76,7 +77,35 @@ pub(super) async fn change(
             let removed = numbers.remove(by, &number, Some("Leave")).await;
             assert!(removed.expect("the store answers"), "it was added");
         }
+        Action::SmppUserCreate => return vec![create_smpp_user(store, by, account, "acme").await],
+        Action::SmppUserRevoke => {
+            let password = create_smpp_user(store, by, account, "former").await;
+            let users = smpp_users(store);
+            let system_id = "former".parse().expect("a system ID");
+            users.revoke(by, &system_id).await.expect("it exists");
+            return vec![password];
+        }
         other => panic!("{other:?} belongs elsewhere"),
     }
     vec![secret]
+}
+
+fn smpp_users(store: &Arc<dyn Store>) -> SmppUserRegistry {
+    let (clock, hasher) = (Arc::new(SystemClock), Arc::new(Hasher::default()));
+    SmppUserRegistry::new(store.clone(), clock, hasher)
+}
+
+/// Returns its password.
+async fn create_smpp_user(
+    store: &Arc<dyn Store>,
+    by: &Actor,
+    account: AccountId,
+    name: &str,
+) -> String {
+    let input = SmppUserInput {
+        system_id: Some(name.parse().expect("a system ID")),
+        ..SmppUserInput::default()
+    };
+    let created = smpp_users(store).create(by, account, input).await;
+    created.expect("it is free").1.reveal().to_owned()
 }

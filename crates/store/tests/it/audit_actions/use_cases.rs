@@ -282,7 +282,9 @@ impl UseCases {
             | Action::AccountNotify
             | Action::AccountInbound
             | Action::NumberAdd
-            | Action::NumberRemove => {
+            | Action::NumberRemove
+            | Action::SmppUserCreate
+            | Action::SmppUserRevoke => {
                 let secrets = settings::change(&self.store, &actor, self.account, action).await;
                 self.secrets.extend(secrets);
             }

@@ -46,6 +46,7 @@ const OPTIONAL_KEYS: &str = "
     security = { key = 'c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0MTI=' }
     urls = { base = 'http://x', mcp = 'http://x', auth = 'http://x', dashboard = 'http://x' }
     limits = { connections_per_address = 9 }
+    smpp_server = { listen = '127.0.0.1:2775', tls_listen = '127.0.0.1:3550' }
     metrics = { listen = '127.0.0.1:9' }
     callbacks = { allow = [], park_after_days = 7, tls_ca = 'ca.pem', proxy = 'http://me:secret@proxy:3128' }
     simulator = { journal = 'journal.log' }

@@ -9,6 +9,7 @@ mod numbers;
 mod rates;
 mod reference;
 mod sender;
+mod smpp_user;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

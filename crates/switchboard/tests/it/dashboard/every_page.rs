@@ -124,6 +124,11 @@ const PAGES: &[(&str, Viewer, &str)] = &[
     ),
     ("operator-numbers", Operator, "/dashboard/operator/numbers"),
     (
+        "operator-smpp-users",
+        Operator,
+        "/dashboard/operator/smpp-users",
+    ),
+    (
         "operator-unclaimed",
         Operator,
         "/dashboard/operator/unclaimed",

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use domain::access::AccessLimits;
 use domain::billing::Countries;
 use domain::delivery::{Callback, CarrierAnswer, Delivery, QueuedMessage, Receipt};
 use domain::oauth::ClientIdUrl;
@@ -334,6 +335,7 @@ impl Fixture {
             allow: AllowList::default(),
             expires: None,
             grant_cap: None,
+            limits: AccessLimits::default(),
         };
         let input = SmsInput {
             to: To::Text(to.into()),

@@ -8,6 +8,7 @@ mod plans;
 mod prices;
 mod refusals;
 mod senders;
+mod smpp_users;
 mod viewing;
 
 use std::fmt::Write as _;

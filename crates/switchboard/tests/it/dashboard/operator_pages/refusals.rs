@@ -31,6 +31,7 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/reference",
     "/dashboard/operator/blocks",
     "/dashboard/operator/numbers",
+    "/dashboard/operator/smpp-users",
     "/dashboard/operator/unclaimed",
     "/dashboard/operator/unclaimed/1",
     "/dashboard/operator/carriers/handset",
@@ -128,6 +129,14 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         (
             "/dashboard/operator/routes/remove",
             vec![field("name", "all"), field("sure", "yes")],
+        ),
+        (
+            "/dashboard/operator/smpp-users",
+            vec![field("account", "main"), field("sure", "yes")],
+        ),
+        (
+            "/dashboard/operator/smpp-users/revoke",
+            vec![field("system_id", "acme"), field("sure", "yes")],
         ),
         (
             "/dashboard/operator/carriers/handset",

@@ -1,0 +1,104 @@
+//! Listening: how many connections there are, and for how long.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::identity::throttle::network;
+use permits::Permit;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsAcceptor;
+
+use crate::server::{Address, SmppServer};
+use crate::session;
+
+/// A connection must bind within this time, including its TLS handshake.
+const BIND_TIME: Duration = Duration::from_secs(30);
+/// Pause after a failed accept, for example when file handles run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often the end of the last sessions is looked for.
+const END_CHECK: Duration = Duration::from_millis(20);
+
+impl SmppServer {
+    /// Accepts connections until the service leaves or stops; returns once their sessions have ended.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, tls: Option<TlsAcceptor>) {
+        let listener = Arc::new(listener);
+        let server = self.clone();
+        supervise::run("smpp-accept", move || {
+            server.clone().accept(listener.clone(), tls.clone())
+        })
+        .await;
+        let deadline = Instant::now() + self.settings.grace;
+        while self.connections.taken() > 0 {
+            if Instant::now() >= deadline {
+                tracing::warn!("some SMPP sessions did not end in time and were closed");
+                return;
+            }
+            tokio::time::sleep(END_CHECK).await;
+        }
+    }
+
+    async fn accept(self: Arc<Self>, listener: Arc<TcpListener>, tls: Option<TlsAcceptor>) {
+        let mut ending = self.ending.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = ending.begun() => return,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let peer = peer.ip().to_canonical();
+                    let address = (network(peer), self.settings.connections_per_address);
+                    let Some(permit) = self.connections.try_acquire(&[address]) else {
+                        metrics::counter!("switchboard_smpp_connections_refused_total")
+                            .increment(1);
+                        continue;
+                    };
+                    self.clone().start(stream, peer, tls.clone(), permit);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "an SMPP connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn start(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: IpAddr,
+        tls: Option<TlsAcceptor>,
+        permit: Permit<Address>,
+    ) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        tokio::spawn(async move {
+            let bind_until = Instant::now() + BIND_TIME;
+            match tls {
+                None => self.run(stream, peer, bind_until).await,
+                Some(tls) => match timeout_at(bind_until, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => self.run(stream, peer, bind_until).await,
+                    Ok(Err(error)) => {
+                        tracing::debug!(%error, address = %peer, "a TLS handshake of SMPP failed");
+                    }
+                    Err(_) => {
+                        tracing::debug!(address = %peer, "a TLS handshake of SMPP took too long")
+                    }
+                },
+            }
+            drop(permit);
+        });
+    }
+
+    async fn run<S>(self: Arc<Self>, stream: S, peer: IpAddr, bind_until: Instant)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let why = session::serve(self, stream, peer, bind_until).await;
+        tracing::debug!(address = %peer, why, "an SMPP connection ended");
+    }
+}

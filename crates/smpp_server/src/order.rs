@@ -1,0 +1,246 @@
+//! Turns a submitted message into a request for the engine, by the rules of `POST /sms`.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure_as};
+use domain::{CallbackUrl, Code, Priority};
+use engine::sending::submit::{IdempotentRequest, SmsInput, SubmitError, To};
+use engine::{Field, Invalid};
+use jiff::Timestamp;
+use smpp::{Address, ShortMessage, Status, Tlvs, tag};
+
+use crate::receipt_request::{ReceiptRequest, Wanted};
+use crate::time;
+
+/// A user data header precedes the text.
+const HAS_HEADER: u8 = 0x40;
+/// The bits of `esm_class` that say what kind of message it is; 0 is a message of its own.
+const KIND: u8 = 0x3C;
+
+/// What `deliver_sm` has room for, because receipts repeat addresses.
+const MAX_ADDRESS: usize = 20;
+
+/// A message, as the engine takes it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) sms: SmsInput<'static>,
+    /// Where its receipt goes.
+    pub(crate) receipts: Option<CallbackUrl>,
+}
+
+/// Reads a message, or says with which status it is refused.
+pub(crate) fn read(
+    message: &ShortMessage,
+    system_id: &str,
+    now: Timestamp,
+) -> Result<Order, Status> {
+    if message.esm_class & KIND != 0 {
+        return Err(Status::ESME_RINVESMCLASS);
+    }
+    if message.replace_if_present != 0 {
+        return Err(Status::ESME_RINVREPFLAG);
+    }
+    if message.default_message_id != 0 {
+        return Err(Status::ESME_RINVDFTMSGID);
+    }
+    let scheduled = time::parse(&message.schedule_delivery_time, now);
+    let scheduled = scheduled.map_err(|_| Status::ESME_RINVSCHED)?;
+    let sent_at = scheduled.unwrap_or(now);
+    let expires = time::parse(&message.validity_period, now);
+    let expires = expires.map_err(|_| Status::ESME_RINVEXPIRY)?;
+    let Content { text, coding, udh } = read_text(message)?;
+    let wanted = Wanted::from_registered_delivery(message.registered_delivery);
+    let receipts = wanted.map(|wanted| ReceiptRequest {
+        wanted,
+        submitted_at: now,
+        source: message.source.clone(),
+        destination: message.destination.clone(),
+    });
+    Ok(Order {
+        receipts: receipts.map(|request| request.url(system_id)),
+        sms: SmsInput {
+            to: To::List(vec![Cow::Owned(read_destination(&message.destination)?)]),
+            from: Cow::Owned(read_source(&message.source)?),
+            message: Cow::Owned(text),
+            dlr_url: None,
+            priority: Some(Cow::Borrowed(read_priority(message.priority_flag)?.name())),
+            scheduled: scheduled.map(|at| Cow::Owned(at.to_string())),
+            udh: udh.map(|udh| Cow::Owned(udh.to_string())),
+            coding: coding.map(|coding| i64::from(coding.number())),
+            test_mode: None,
+            expire_in: expires.map(|at| at.duration_since(sent_at).as_secs()),
+            correct_by: None,
+        },
+    })
+}
+
+/// Most clients leave the flag at 0, so that is the normal lane.
+const fn read_priority(flag: u8) -> Result<Priority, Status> {
+    match flag {
+        0 | 1 => Ok(Priority::Normal),
+        2 | 3 => Ok(Priority::High),
+        _ => Err(Status::ESME_RINVPRTFLG),
+    }
+}
+
+fn read_destination(address: &Address) -> Result<String, Status> {
+    ascii(address).ok_or(Status::ESME_RINVDSTADR)
+}
+
+/// The sender. An alphanumeric one (type 5) is a name even if it consists of digits only as far as the engine's rules
+/// allow; an international number may lack its plus.
+fn read_source(address: &Address) -> Result<String, Status> {
+    let text = ascii(address).ok_or(Status::ESME_RINVSRCADR)?;
+    let is_number = text.bytes().all(|octet| octet.is_ascii_digit());
+    Ok(if address.ton == 1 && is_number {
+        format!("+{text}")
+    } else {
+        text
+    })
+}
+
+fn ascii(address: &Address) -> Option<String> {
+    let text = std::str::from_utf8(&address.digits).ok()?;
+    let fits = (1..=MAX_ADDRESS).contains(&text.len());
+    (fits && text.is_ascii()).then(|| text.to_owned())
+}
+
+/// The text of a message, and how it is coded.
+struct Content {
+    text: String,
+    /// `None`: the service chooses the coding and splits the text.
+    coding: Option<Coding>,
+    udh: Option<Udh>,
+}
+
+fn read_text(message: &ShortMessage) -> Result<Content, Status> {
+    let octets = &message.text()[..];
+    let (udh, octets) = if message.esm_class & HAS_HEADER == 0 {
+        (segment_header(&message.tlvs)?, octets)
+    } else {
+        let (udh, octets) = split_header(octets).ok_or(Status::ESME_RINVMSGLEN)?;
+        (Some(udh), octets)
+    };
+    let (text, coding) = match message.data_coding {
+        0 | 1 => {
+            if octets.iter().any(|octet| *octet > 0x7F) {
+                return Err(Status::ESME_RINVDCS);
+            }
+            (decode(Coding::Gsm7, octets), Coding::Gsm7)
+        }
+        2 | 4 => {
+            let header = udh.as_ref().map_or(0, |udh| udh.as_bytes().len());
+            if octets.len() + header > MESSAGE_OCTETS {
+                return Err(Status::ESME_RINVMSGLEN);
+            }
+            (decode(Coding::Binary, octets), Coding::Binary)
+        }
+        3 => return Ok(read_latin1(octets, udh)),
+        8 if octets.len() % 2 != 0 => return Err(Status::ESME_RINVMSGLEN),
+        8 => (decode(Coding::Ucs2, octets), Coding::Ucs2),
+        _ => return Err(Status::ESME_RINVDCS),
+    };
+    let fits = || measure_as(&text, coding, None).is_ok();
+    let is_kept = udh.is_some() || coding == Coding::Binary || fits();
+    Ok(Content {
+        coding: is_kept.then_some(coding),
+        text,
+        udh,
+    })
+}
+
+/// Latin-1 is no coding of short messages, so its text is sent as GSM-7 or UCS-2.
+fn read_latin1(octets: &[u8], udh: Option<Udh>) -> Content {
+    let text = decode(Coding::Binary, octets);
+    let coding = udh.is_some().then(|| {
+        let is_gsm = text.chars().all(is_gsm7);
+        if is_gsm { Coding::Gsm7 } else { Coding::Ucs2 }
+    });
+    Content { text, coding, udh }
+}
+
+/// The header of a part that the client split by itself, if the optional parameters say so.
+fn segment_header(tlvs: &Tlvs) -> Result<Option<Udh>, Status> {
+    let fields = (
+        tlvs.sar_msg_ref_num(),
+        tlvs.sar_total_segments(),
+        tlvs.sar_segment_seqnum(),
+    );
+    let (Some(reference), Some(total), Some(number)) = fields else {
+        return match fields {
+            (None, None, None) => Ok(None),
+            _ => Err(Status::ESME_RMISSINGOPTPARAM),
+        };
+    };
+    if number == 0 || number > total {
+        return Err(Status::ESME_RINVOPTPARAMVAL);
+    }
+    let [high, low] = reference.to_be_bytes();
+    let header = Udh::from_bytes(&[6, 8, 4, high, low, total, number]);
+    header.map(Some).map_err(|_| Status::ESME_RINVOPTPARAMVAL)
+}
+
+fn split_header(octets: &[u8]) -> Option<(Udh, &[u8])> {
+    let length = usize::from(*octets.first()?) + 1;
+    let (header, text) = octets.split_at_checked(length)?;
+    Some((Udh::from_bytes(header).ok()?, text))
+}
+
+/// Recognises a message that the client sends again: it has the same reference and the same content. A reference has only
+/// two octets, so clients use each again soon; the content is a part of the key.
+pub(crate) fn repeatable(message: &ShortMessage, system_id: &str) -> Option<IdempotentRequest> {
+    let reference = message.tlvs.get_u16(tag::USER_MESSAGE_REFERENCE)?;
+    let flags = [
+        message.esm_class,
+        message.data_coding,
+        message.registered_delivery,
+    ];
+    let content = [
+        &message.source.digits[..],
+        &message.destination.digits,
+        &message.schedule_delivery_time,
+        &message.validity_period,
+        &flags,
+        message.text(),
+    ];
+    let content = domain::sha256(&[&content.join(&0_u8)]);
+    let mut key = format!("smpp/{system_id}/{reference}/");
+    for octet in content {
+        write!(key, "{octet:02x}").expect("a string takes everything");
+    }
+    IdempotentRequest::new(key.as_bytes(), &content)
+}
+
+/// The status of a message that the engine refused.
+pub(crate) fn refusal(error: &SubmitError) -> Status {
+    match error {
+        SubmitError::Invalid(invalid) => invalid_field(invalid),
+        SubmitError::Sender(_) => Status::ESME_RINVSRCADR,
+        SubmitError::Suspended
+        | SubmitError::Country { .. }
+        | SubmitError::NotPaid(_)
+        | SubmitError::KeyConflict => Status::ESME_RSUBMITFAIL,
+        SubmitError::Busy => Status::ESME_RTHROTTLED,
+        SubmitError::Stopping | SubmitError::Store(_) => Status::ESME_RSYSERR,
+    }
+}
+
+fn invalid_field(invalid: &Invalid) -> Status {
+    match invalid.field {
+        Field::Recipients if invalid.code == Some(Code::INVALID_NUMBER) => Status::ESME_RINVDSTADR,
+        Field::Originator => Status::ESME_RINVSRCADR,
+        Field::Message | Field::Udh if invalid.code == Some(Code::BAD_CODING) => {
+            Status::ESME_RINVDCS
+        }
+        Field::Message | Field::Udh => Status::ESME_RINVMSGLEN,
+        Field::Coding => Status::ESME_RINVDCS,
+        Field::SendTime => Status::ESME_RINVSCHED,
+        Field::ExpireIn => Status::ESME_RINVEXPIRY,
+        Field::Priority => Status::ESME_RINVPRTFLG,
+        _ => Status::ESME_RSUBMITFAIL,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use super::*;
+
+fn message() -> ShortMessage {
+    ShortMessage {
+        source: Address::new(5, 0, "Acme"),
+        destination: Address::new(1, 1, "447700900123"),
+        short_message: "Hello".into(),
+        ..ShortMessage::default()
+    }
+}
+
+fn read_now(message: &ShortMessage) -> Result<Order, Status> {
+    let now = "2030-01-31T07:00:00Z".parse().expect("a time");
+    read(message, "acme", now)
+}
+
+#[test]
+fn a_plain_message_becomes_a_plain_request() {
+    let order = read_now(&message()).expect("valid");
+    assert_eq!(order.receipts, None);
+    let sms = order.sms;
+    assert_eq!(sms.to, To::List(vec!["447700900123".into()]));
+    assert_eq!((&*sms.from, &*sms.message), ("Acme", "Hello"));
+    assert_eq!((sms.coding, sms.udh), (Some(0), None));
+    assert_eq!(sms.priority.as_deref(), Some("normal"));
+    assert_eq!((sms.scheduled, sms.expire_in), (None, None));
+}
+
+#[test]
+fn codings_are_those_of_the_specification() {
+    for (data_coding, octets, expected) in [
+        (0, &b"a\0"[..], Ok(("a@", Some(0)))),
+        (1, b"b", Ok(("b", Some(0)))),
+        (0, b"a\x80", Err(Status::ESME_RINVDCS)),
+        (3, b"\xE4\xF8", Ok(("äø", None))),
+        (4, b"\x01\xFF", Ok(("\u{1}\u{FF}", Some(1)))),
+        (2, b"x", Ok(("x", Some(1)))),
+        (4, &[0; 141], Err(Status::ESME_RINVMSGLEN)),
+        (8, b"\x04\x16", Ok(("Ж", Some(2)))),
+        (8, b"\x04", Err(Status::ESME_RINVMSGLEN)),
+        (6, b"x", Err(Status::ESME_RINVDCS)),
+        (0xF0, b"x", Err(Status::ESME_RINVDCS)),
+        // Longer than one part: the service splits it.
+        (0, &[b'x'; 161], Ok(("x", None))),
+        (8, &[0x04; 142], Ok(("\u{404}", None))),
+    ] {
+        let sent = ShortMessage {
+            data_coding,
+            short_message: bytes::Bytes::copy_from_slice(octets),
+            ..message()
+        };
+        let read = read_now(&sent).map(|order| (order.sms.message, order.sms.coding));
+        match (read, expected) {
+            (Ok((text, coding)), Ok((start, expected))) => {
+                assert!(text.starts_with(start), "{data_coding}: {text}");
+                assert_eq!(coding, expected, "{data_coding}: {text}");
+            }
+            (read, expected) => {
+                assert_eq!(read.err(), expected.err(), "{data_coding}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_that_the_client_split_stay_as_they_are() {
+    let with_header = ShortMessage {
+        esm_class: HAS_HEADER,
+        short_message: (&b"\x05\x00\x03\x2A\x02\x01part"[..]).into(),
+        ..message()
+    };
+    let sms = read_now(&with_header).expect("valid").sms;
+    assert_eq!(sms.udh.as_deref(), Some("%05%00%03%2A%02%01"));
+    assert_eq!((&*sms.message, sms.coding), ("part", Some(0)));
+
+    let mut segment = message();
+    segment.tlvs.push_u16(tag::SAR_MSG_REF_NUM, 0x1234);
+    segment.tlvs.push_u8(tag::SAR_TOTAL_SEGMENTS, 3);
+    assert_eq!(
+        read_now(&segment).err(),
+        Some(Status::ESME_RMISSINGOPTPARAM)
+    );
+    segment.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, 2);
+    let sms = read_now(&segment).expect("valid").sms;
+    assert_eq!(sms.udh.as_deref(), Some("%06%08%04%12%34%03%02"));
+}
+
+#[test]
+fn a_long_text_is_in_the_payload() {
+    let mut sent = message();
+    sent.short_message = bytes::Bytes::new();
+    sent.tlvs.push(tag::MESSAGE_PAYLOAD, vec![b'x'; 400]);
+    let sms = read_now(&sent).expect("valid").sms;
+    assert_eq!((sms.message.len(), sms.coding), (400, None));
+}
+
+#[test]
+fn times_priorities_and_receipts_are_read() {
+    let sent = ShortMessage {
+        schedule_delivery_time: "300131083000004+".into(),
+        validity_period: "000000020000000R".into(),
+        priority_flag: 3,
+        registered_delivery: 1,
+        source: Address::new(1, 1, "447700900000"),
+        ..message()
+    };
+    let order = read_now(&sent).expect("valid");
+    let url = order.receipts.expect("wanted");
+    assert!(url.as_str().starts_with("smpp:acme/1/"), "{}", url.as_str());
+    let sms = order.sms;
+    assert_eq!(sms.scheduled.as_deref(), Some("2030-01-31T07:30:00Z"));
+    assert_eq!(sms.expire_in, Some(5400), "from the send time on");
+    assert_eq!(sms.priority.as_deref(), Some("high"));
+    assert_eq!(sms.from, "+447700900000");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    type Change = fn(&mut ShortMessage);
+    let cases: [(Change, Status); 9] = [
+        (|it| it.esm_class = 0x04, Status::ESME_RINVESMCLASS),
+        (|it| it.replace_if_present = 1, Status::ESME_RINVREPFLAG),
+        (|it| it.default_message_id = 1, Status::ESME_RINVDFTMSGID),
+        (|it| it.priority_flag = 9, Status::ESME_RINVPRTFLG),
+        (
+            |it| it.schedule_delivery_time = "soon".into(),
+            Status::ESME_RINVSCHED,
+        ),
+        (
+            |it| it.validity_period = "long".into(),
+            Status::ESME_RINVEXPIRY,
+        ),
+        (
+            |it| it.destination.digits = bytes::Bytes::new(),
+            Status::ESME_RINVDSTADR,
+        ),
+        (
+            |it| it.source.digits = (&b"\xFF"[..]).into(),
+            Status::ESME_RINVSRCADR,
+        ),
+        (|it| it.esm_class = HAS_HEADER, Status::ESME_RINVMSGLEN),
+    ];
+    for (change, status) in cases {
+        let mut sent = message();
+        change(&mut sent);
+        assert_eq!(read_now(&sent).err(), Some(status));
+    }
+}

@@ -1,0 +1,240 @@
+//! One connection: it binds, and then requests and answers go both ways until it ends.
+
+mod bound;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::smpp_user::{self, SmppUser};
+use engine::identity::smpp_users::{BindRefused, SignInRefused};
+use smpp::{
+    Bind, BindKind, BindResp, Body, DEFAULT_MAX_PDU, Decoder, Frame, Framed, Pdu, ReadError,
+    Status, Tlvs, command, tag,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::requests::refuse;
+use crate::server::SmppServer;
+use crate::sessions::{BoundSession, Outgoing};
+use bound::Bound;
+
+/// The name of this side in answers to a bind.
+const SYSTEM_ID: &[u8] = b"switchboard";
+const INTERFACE_VERSION: u8 = 0x34;
+
+/// Why a connection ends.
+pub(crate) type Why = &'static str;
+
+/// A connection with a limit on the time of writes.
+pub(crate) struct Connection<S> {
+    pub(crate) framed: Framed<S>,
+    write_time: Duration,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Adds a PDU to what is written next.
+    pub(crate) fn queue(&mut self, pdu: &Pdu) -> Result<(), Why> {
+        self.framed.queue(pdu).map_err(|error| {
+            tracing::error!(%error, "a PDU of the SMPP server cannot be encoded");
+            "a PDU could not be encoded"
+        })
+    }
+
+    pub(crate) async fn flush(&mut self) -> Result<(), Why> {
+        match timeout(self.write_time, self.framed.flush()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err("writing failed"),
+            Err(_) => Err("the client did not read"),
+        }
+    }
+
+    async fn answer(&mut self, pdu: &Pdu) -> Result<(), Why> {
+        self.queue(pdu)?;
+        self.flush().await
+    }
+
+    /// Tells the client that its octets cannot be read, if it still listens.
+    pub(crate) async fn refuse_length(&mut self) {
+        let nack = Pdu::with_status(Status::ESME_RINVCMDLEN, 0, Body::GenericNack);
+        // The connection ends anyway.
+        let _ = self.answer(&nack).await;
+    }
+}
+
+/// The next frame, or why there is none.
+pub(crate) fn read_frame(read: Result<Option<Frame>, ReadError>) -> Result<Frame, Why> {
+    match read {
+        Ok(Some(frame)) => Ok(frame),
+        Ok(None) => Err("the client closed the connection"),
+        Err(ReadError::Length(_)) => Err(BAD_LENGTH),
+        Err(ReadError::Io(error)) => Err(match error.kind() {
+            io::ErrorKind::ConnectionReset => "the client reset the connection",
+            _ => "reading failed",
+        }),
+    }
+}
+
+/// The length of a PDU cannot be right.
+pub(crate) const BAD_LENGTH: Why = "a PDU had an impossible length";
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve<S>(
+    server: Arc<SmppServer>,
+    stream: S,
+    peer: IpAddr,
+    bind_until: Instant,
+) -> Why
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let mut connection = Connection {
+        framed: Framed::new(stream, Decoder::new(DEFAULT_MAX_PDU)),
+        write_time: server.settings.write_time,
+    };
+    let mut ending = server.ending.clone();
+    let binding = timeout_at(bind_until, bind(&server, &mut connection, peer));
+    let bound = tokio::select! {
+        bound = binding => bound.unwrap_or(Err("it did not bind in time")),
+        () = ending.begun() => Err("the service stops"),
+    };
+    match bound {
+        Ok(client) => Bound::new(server, connection, client).run().await,
+        Err(why) => {
+            if why == BAD_LENGTH {
+                connection.refuse_length().await;
+            }
+            why
+        }
+    }
+}
+
+/// A client that has bound.
+pub(crate) struct Client {
+    pub(crate) user: Arc<SmppUser>,
+    pub(crate) kind: BindKind,
+    pub(crate) session: BoundSession,
+    pub(crate) outgoing: mpsc::Receiver<Outgoing>,
+}
+
+/// Waits for the client's bind and answers it.
+async fn bind<S>(
+    server: &Arc<SmppServer>,
+    connection: &mut Connection<S>,
+    peer: IpAddr,
+) -> Result<Client, Why>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        let pdu = match read_frame(connection.framed.next().await)? {
+            Frame::Ok(pdu) => pdu,
+            Frame::Bad {
+                command,
+                sequence,
+                why,
+            } => {
+                if !command::is_response(command) {
+                    let refusal = refuse(command, sequence, why.status());
+                    connection.answer(&refusal).await?;
+                }
+                continue;
+            }
+        };
+        let sequence = pdu.sequence;
+        match pdu.body {
+            Body::Bind(kind, bind) => {
+                let admitted = admit(server, kind, &bind, peer).await;
+                let (status, resp) = match &admitted {
+                    Ok(_) => (Status::OK, welcome(&bind)),
+                    Err(status) => (*status, BindResp::default()),
+                };
+                let answer = bind_answer(kind, status, sequence, resp);
+                connection.answer(&answer).await?;
+                return admitted.map_err(|_| "the bind was refused");
+            }
+            Body::EnquireLink => {
+                let answer = Pdu::new(sequence, Body::EnquireLinkResp);
+                connection.answer(&answer).await?;
+            }
+            Body::Unbind => {
+                let answer = Pdu::new(sequence, Body::UnbindResp);
+                connection.answer(&answer).await?;
+                return Err("the client unbound");
+            }
+            body if command::is_response(body.command()) => {}
+            body => {
+                let refusal = refuse(body.command(), sequence, Status::ESME_RINVBNDSTS);
+                connection.answer(&refusal).await?;
+            }
+        }
+    }
+}
+
+fn bind_answer(kind: BindKind, status: Status, sequence: u32, resp: BindResp) -> Pdu {
+    Pdu::with_status(status, sequence, Body::BindResp(kind, resp))
+}
+
+/// What a client that has bound is told. Clients of 3.3 know no optional parameters.
+fn welcome(bind: &Bind) -> BindResp {
+    let mut tlvs = Tlvs::new();
+    if bind.interface_version >= INTERFACE_VERSION {
+        tlvs.push_u8(tag::SC_INTERFACE_VERSION, INTERFACE_VERSION);
+    }
+    BindResp {
+        system_id: SYSTEM_ID.into(),
+        tlvs,
+    }
+}
+
+/// Checks the password and the limits of the user, and registers the session.
+async fn admit(
+    server: &Arc<SmppServer>,
+    kind: BindKind,
+    bind: &Bind,
+    peer: IpAddr,
+) -> Result<Client, Status> {
+    let (Ok(system_id), Ok(password)) = (
+        std::str::from_utf8(&bind.system_id),
+        std::str::from_utf8(&bind.password),
+    ) else {
+        return Err(Status::ESME_RINVPASWD);
+    };
+    let users = &server.engine.smpp_users;
+    let user = users.sign_in(system_id, password, peer).await;
+    let user = user.map_err(|refused| match refused {
+        SignInRefused::WrongPassword | SignInRefused::NotAllowedFrom => Status::ESME_RINVPASWD,
+        SignInRefused::Slowed => Status::ESME_RTHROTTLED,
+        SignInRefused::AccountSuspended => Status::ESME_RBINDFAIL,
+        SignInRefused::StoreAway(error) => {
+            tracing::warn!(%error, "an SMPP user could not be read");
+            Status::ESME_RSYSERR
+        }
+    })?;
+    let allowed = match kind {
+        BindKind::Transmitter => smpp_user::BindKind::Transmitter,
+        BindKind::Receiver => smpp_user::BindKind::Receiver,
+        BindKind::Transceiver => smpp_user::BindKind::Transceiver,
+    };
+    if !user.limits.binds.contains(allowed) {
+        return Err(Status::ESME_RBINDFAIL);
+    }
+    let receives = kind != BindKind::Transmitter;
+    let counted = users.bind(&user).await.map_err(|refused| match refused {
+        BindRefused::TooMany => Status::ESME_RBINDFAIL,
+        BindRefused::Store(error) => {
+            tracing::warn!(%error, "a session of an SMPP user could not be counted");
+            Status::ESME_RSYSERR
+        }
+    })?;
+    let (session, outgoing) = server.sessions.bind(&user, counted, receives);
+    Ok(Client {
+        user,
+        kind,
+        session,
+        outgoing,
+    })
+}

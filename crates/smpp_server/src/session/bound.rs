@@ -1,0 +1,310 @@
+//! A bound session.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::smpp_user::SmppUser;
+use engine::identity::smpp_users::FollowedUser;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use smpp::{BindKind, BindResp, Body, Frame, Pdu, Status, command};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::{BAD_LENGTH, Client, Connection, Why, read_frame};
+use crate::requests::{self, Submit, refuse};
+use crate::server::{Ending, SmppServer};
+use crate::sessions::{Answer, Answered, BoundSession, Outgoing};
+
+/// After this much silence the client is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(30);
+/// The session ends when this many questions stay unanswered.
+const MAX_QUESTIONS: u32 = 2;
+/// How long a client has to answer `unbind`.
+const UNBIND_TIME: Duration = Duration::from_secs(5);
+const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
+
+/// What a session does next.
+enum Event {
+    Read(Result<Frame, Why>),
+    Answer(Pdu),
+    Deliver(Outgoing),
+    Timer,
+    UserChanged,
+    Leave,
+}
+
+pub(super) struct Bound<S> {
+    server: Arc<SmppServer>,
+    connection: Connection<S>,
+    kind: BindKind,
+    user: FollowedUser,
+    ending: Ending,
+    /// Ends the bind when the session ends, before its unanswered deliveries are dropped.
+    session: BoundSession,
+    outgoing: mpsc::Receiver<Outgoing>,
+    /// Requests of the client that are being answered.
+    answers: FuturesUnordered<BoxFuture<'static, Pdu>>,
+    /// Deliveries by sequence number.
+    unanswered: HashMap<u32, Answered>,
+    sequence: u32,
+    /// The last sign of life, or our last question.
+    quiet_since: Instant,
+    questions: u32,
+    /// `unbind` was sent; the connection closes at this time at the latest.
+    close_at: Option<Instant>,
+    /// The client has unbound: answer what is under way and close.
+    unbound: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
+    pub(super) fn new(server: Arc<SmppServer>, connection: Connection<S>, client: Client) -> Self {
+        Self {
+            user: server.engine.smpp_users.follow(&client.user),
+            ending: server.ending.clone(),
+            server,
+            connection,
+            kind: client.kind,
+            session: client.session,
+            outgoing: client.outgoing,
+            answers: FuturesUnordered::new(),
+            unanswered: HashMap::new(),
+            sequence: 0,
+            quiet_since: Instant::now(),
+            questions: 0,
+            close_at: None,
+            unbound: false,
+        }
+    }
+
+    /// Serves the session until it ends.
+    pub(super) async fn run(mut self) -> Why {
+        let why = loop {
+            if let Err(why) = self.step().await {
+                break why;
+            }
+        };
+        if why == BAD_LENGTH {
+            self.connection.refuse_length().await;
+        }
+        // From here on this node counts as not bound, so that unanswered deliveries go to the user's next session.
+        drop(self.session);
+        why
+    }
+
+    async fn step(&mut self) -> Result<(), Why> {
+        if self.user.borrow().is_none() {
+            self.unbind()?;
+        }
+        let event = self.next_event().await;
+        self.handle(event)?;
+        self.handle_ready()?;
+        self.connection.flush().await?;
+        if self.unbound && self.answers.is_empty() {
+            return Err("unbound");
+        }
+        Ok(())
+    }
+
+    async fn next_event(&mut self) -> Event {
+        let has_room = self.answers.len() < self.server.settings.window && !self.unbound;
+        let is_ending = self.close_at.is_some() || self.unbound;
+        let timer = self.close_at.unwrap_or(self.quiet_since + SILENCE);
+        tokio::select! {
+            read = self.connection.framed.next(), if has_room => Event::Read(read_frame(read)),
+            Some(answer) = self.answers.next(), if !self.answers.is_empty() => Event::Answer(answer),
+            Some(outgoing) = self.outgoing.recv(), if !is_ending => Event::Deliver(outgoing),
+            changed = self.user.changed(), if !is_ending => match changed {
+                Ok(()) => Event::UserChanged,
+                Err(_) => Event::Leave,
+            },
+            () = self.ending.begun(), if !is_ending => Event::Leave,
+            () = sleep_until(timer) => Event::Timer,
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), Why> {
+        match event {
+            Event::Read(frame) => self.receive(frame?),
+            Event::Answer(pdu) => self.connection.queue(&pdu),
+            Event::Deliver(outgoing) => {
+                self.deliver(outgoing);
+                Ok(())
+            }
+            Event::Timer => self.tick(),
+            // A revoked user is noticed before the next event.
+            Event::UserChanged => Ok(()),
+            Event::Leave => self.unbind(),
+        }
+    }
+
+    /// Handles what needs no waiting, so that many PDUs are written at once.
+    fn handle_ready(&mut self) -> Result<(), Why> {
+        while let Some(Some(pdu)) = self.answers.next().now_or_never() {
+            self.connection.queue(&pdu)?;
+        }
+        while self.answers.len() < self.server.settings.window && !self.unbound {
+            match self.connection.framed.ready() {
+                Ok(Some(frame)) => self.receive(frame)?,
+                Ok(None) => break,
+                Err(_) => return Err(BAD_LENGTH),
+            }
+        }
+        while self.close_at.is_none()
+            && let Ok(outgoing) = self.outgoing.try_recv()
+        {
+            self.deliver(outgoing);
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<(), Why> {
+        if self.close_at.is_some() {
+            return Err("the client did not answer unbind");
+        }
+        if self.unbound {
+            return Err("answers took too long");
+        }
+        if self.questions >= MAX_QUESTIONS {
+            return Err("the client was silent");
+        }
+        self.questions += 1;
+        self.quiet_since = Instant::now();
+        self.send(Body::EnquireLink).map(drop)
+    }
+
+    /// Asks the client to end the session, once.
+    fn unbind(&mut self) -> Result<(), Why> {
+        if self.close_at.is_none() && !self.unbound {
+            self.close_at = Some(Instant::now() + UNBIND_TIME);
+            self.send(Body::Unbind)?;
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, outgoing: Outgoing) {
+        let Outgoing { message, answered } = outgoing;
+        // What cannot be encoded ends no session.
+        match self.send(Body::DeliverSm(Box::new(message))) {
+            Ok(sequence) => {
+                self.unanswered.insert(sequence, answered);
+            }
+            Err(_) => answered.answer(Answer::Unwritable),
+        }
+    }
+
+    /// Writes a request and returns its number.
+    fn send(&mut self, body: Body) -> Result<u32, Why> {
+        self.sequence = self.sequence % LAST_SEQUENCE + 1;
+        self.connection.queue(&Pdu::new(self.sequence, body))?;
+        Ok(self.sequence)
+    }
+
+    fn receive(&mut self, frame: Frame) -> Result<(), Why> {
+        self.quiet_since = Instant::now();
+        self.questions = 0;
+        let pdu = match frame {
+            Frame::Ok(pdu) => pdu,
+            Frame::Bad {
+                command,
+                sequence,
+                why,
+            } => {
+                return if command::is_response(command) {
+                    Ok(())
+                } else {
+                    let refusal = refuse(command, sequence, why.status());
+                    self.connection.queue(&refusal)
+                };
+            }
+        };
+        let (sequence, status) = (pdu.sequence, pdu.status);
+        match pdu.body {
+            Body::EnquireLink => {
+                let answer = Pdu::new(sequence, Body::EnquireLinkResp);
+                self.connection.queue(&answer)
+            }
+            Body::Unbind => {
+                self.unbound = true;
+                self.connection.queue(&Pdu::new(sequence, Body::UnbindResp))
+            }
+            Body::UnbindResp if self.close_at.is_some() => {
+                self.unbound = true;
+                self.close_at = None;
+                Ok(())
+            }
+            Body::DeliverSmResp(_) => {
+                self.settle(sequence, status);
+                Ok(())
+            }
+            Body::GenericNack => {
+                let refused = if status.is_ok() {
+                    Status::ESME_RUNKNOWNERR
+                } else {
+                    status
+                };
+                self.settle(sequence, refused);
+                Ok(())
+            }
+            body if command::is_response(body.command()) => Ok(()),
+            body => self.request(sequence, body),
+        }
+    }
+
+    fn settle(&mut self, sequence: u32, status: Status) {
+        if let Some(answered) = self.unanswered.remove(&sequence) {
+            answered.answer(Answer::Status(status));
+        }
+    }
+
+    /// Starts to answer a request.
+    fn request(&mut self, sequence: u32, body: Body) -> Result<(), Why> {
+        let request = body.command();
+        let refusal = match &body {
+            Body::Bind(kind, _) => {
+                let (status, resp) = (Status::ESME_RALYBND, BindResp::default());
+                let answer = super::bind_answer(*kind, status, sequence, resp);
+                return self.connection.queue(&answer);
+            }
+            Body::ReplaceSm(_) => Some(Status::ESME_RREPLACEFAIL),
+            Body::SubmitSm(_) | Body::DataSm(_) | Body::QuerySm(_) | Body::CancelSm(_) => {
+                if self.kind == BindKind::Receiver {
+                    Some(Status::ESME_RINVBNDSTS)
+                } else if self.close_at.is_some() {
+                    Some(Status::ESME_RSYSERR)
+                } else {
+                    None
+                }
+            }
+            _ => Some(Status::ESME_RINVCMDID),
+        };
+        let user = self.user.borrow().clone();
+        let (None, Some(user)) = (refusal, user) else {
+            let status = refusal.unwrap_or(Status::ESME_RINVBNDSTS);
+            return self.connection.queue(&refuse(request, sequence, status));
+        };
+        self.answers.push(self.answer(sequence, body, user));
+        Ok(())
+    }
+
+    fn answer(&self, sequence: u32, body: Body, user: Arc<SmppUser>) -> BoxFuture<'static, Pdu> {
+        let server = self.server.clone();
+        match body {
+            Body::SubmitSm(message) => {
+                let message = Submit::SubmitSm(message);
+                requests::submit(server, user, sequence, message).boxed()
+            }
+            Body::DataSm(data) => {
+                requests::submit(server, user, sequence, Submit::DataSm(data)).boxed()
+            }
+            Body::QuerySm(query) => requests::query(server, user, sequence, query).boxed(),
+            Body::CancelSm(cancel) => requests::cancel(server, user, sequence, cancel).boxed(),
+            other => {
+                let refusal = refuse(other.command(), sequence, Status::ESME_RINVCMDID);
+                std::future::ready(refusal).boxed()
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The port for SMPP users.
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use domain::ids::{AccountId, NodeId, SmppUserId};
+use domain::ports::{NewSmppUser, SmppCredentials, SmppUserStore, StoreError};
+use domain::smpp_user::{SmppUser, SystemId};
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::access::{change, raise_version};
+use super::{SqliteStore, clock};
+use crate::rows::micros;
+use crate::rows::smpp_users::{NewColumns, read_credentials, read_user, smpp_user_id};
+use crate::sql::smpp_users as sql;
+
+const CREATE: &str = "
+    INSERT INTO smpp_user (account_id, system_id, password, allow_ips, senders, countries, binds, receipt_date,
+        receipt_id, receipt_error, max_binds, max_per_second, created_us)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+    ON CONFLICT (system_id) WHERE revoked_us IS NULL DO NOTHING RETURNING id";
+const BINDS_ELSEWHERE: &str = "
+    SELECT coalesce(sum(b.binds), 0) FROM smpp_bind AS b JOIN node ON node.id = b.node
+    WHERE b.user_id = ?1 AND b.node <> ?2 AND node.alive_until_us >= ?3";
+const REVOKE: &str =
+    "UPDATE smpp_user SET revoked_us = ?2 WHERE system_id = ?1 AND revoked_us IS NULL";
+
+fn create(db: &Connection, user: &NewColumns) -> Result<Option<SmppUserId>> {
+    let [
+        system_id,
+        password,
+        allow,
+        senders,
+        countries,
+        binds,
+        date,
+        id,
+        error,
+    ] = &user.texts;
+    let values = params![
+        user.account_id,
+        system_id,
+        password,
+        allow,
+        senders,
+        countries,
+        binds,
+        date,
+        id,
+        error,
+        user.max_binds,
+        user.max_per_second,
+        user.created_us,
+    ];
+    let created = db
+        .prepare_cached(CREATE)?
+        .query_row(values, |row| row.get(0))
+        .optional()?;
+    let Some(id) = created else { return Ok(None) };
+    raise_version(db)?;
+    Ok(Some(smpp_user_id(id)?))
+}
+
+fn set_binds(
+    db: &Connection,
+    user: SmppUserId,
+    node: NodeId,
+    binds: u32,
+    most: Option<u32>,
+) -> Result<bool> {
+    let (user, node) = (user.as_i64(), node.as_i64());
+    if let Some(most) = most {
+        let now_us = clock::now_us(db)?;
+        let elsewhere: i64 = db
+            .prepare_cached(BINDS_ELSEWHERE)?
+            .query_row([user, node, now_us], |row| row.get(0))?;
+        if elsewhere.saturating_add(binds.into()) > most.into() {
+            return Ok(false);
+        }
+    }
+    if binds == 0 {
+        db.prepare_cached(sql::DELETE_BINDS.sqlite)?
+            .execute([user, node])?;
+    } else {
+        db.prepare_cached(sql::SET_BINDS.sqlite)?
+            .execute([user, node, binds.into()])?;
+    }
+    Ok(true)
+}
+
+fn find(db: &Connection, ids: &[SmppUserId]) -> Result<Vec<SmppUser>> {
+    let mut statement = db.prepare_cached(sql::FIND_ONE_SQLITE)?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let user = statement.query_row([id.as_i64()], |row| read_user(row));
+        found.extend(user.optional()?);
+    }
+    Ok(found)
+}
+
+#[async_trait]
+impl SmppUserStore for SqliteStore {
+    async fn create_smpp_user(&self, user: &NewSmppUser) -> Result<Option<SmppUserId>, StoreError> {
+        let user = NewColumns::new(user);
+        self.write("create an SMPP user", move |db| create(db, &user))
+            .await
+    }
+
+    async fn find_smpp_credentials(
+        &self,
+        system_id: &SystemId,
+    ) -> Result<Option<SmppCredentials>, StoreError> {
+        let system_id = system_id.clone();
+        self.read("find an SMPP user", move |db| {
+            let mut statement = db.prepare_cached(sql::FIND_CREDENTIALS.sqlite)?;
+            let found = statement.query_row([system_id.as_str()], |row| read_credentials(row));
+            found.optional()
+        })
+        .await
+    }
+
+    async fn find_smpp_users(&self, ids: &[SmppUserId]) -> Result<Vec<SmppUser>, StoreError> {
+        let ids = ids.to_vec();
+        self.read("find SMPP users", move |db| find(db, &ids)).await
+    }
+
+    async fn list_smpp_users(
+        &self,
+        account: Option<AccountId>,
+    ) -> Result<Vec<SmppUser>, StoreError> {
+        self.read("list SMPP users", move |db| {
+            let mut statement = db.prepare_cached(sql::LIST.sqlite)?;
+            let users = statement.query_map([account.map(AccountId::as_i64)], |row| read_user(row));
+            users?.collect()
+        })
+        .await
+    }
+
+    async fn set_smpp_binds(
+        &self,
+        user: SmppUserId,
+        node: NodeId,
+        binds: u32,
+        most: Option<u32>,
+    ) -> Result<bool, StoreError> {
+        self.write("count the sessions of an SMPP user", move |db| {
+            set_binds(db, user, node, binds, most)
+        })
+        .await
+    }
+
+    async fn revoke_smpp_user(
+        &self,
+        system_id: &SystemId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let system_id = system_id.clone();
+        self.write("revoke an SMPP user", move |db| {
+            change(db, REVOKE, params![system_id.as_str(), micros(now)])
+        })
+        .await
+    }
+}

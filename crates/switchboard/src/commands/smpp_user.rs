@@ -1,0 +1,136 @@
+//! `switchboard smpp-user …`
+
+use std::sync::Arc;
+
+use domain::AllowList;
+use domain::access::{AccessLimits, AllowedSenders};
+use domain::billing::Countries;
+use domain::ports::Store;
+use domain::smpp_user::{BindKind, BindKinds, ReceiptFormat, SmppLimits, SmppUser};
+use engine::Actor;
+use engine::clock::SystemClock;
+use engine::identity::hasher::Hasher;
+use engine::identity::smpp_users::{SmppUserInput, SmppUserRegistry};
+use serde_json::json;
+
+use super::{account_id, print_json, store};
+use crate::cli::{SmppUserArgs, SmppUserCommand};
+use crate::config::Config;
+
+pub(super) async fn run(config: &Config, command: SmppUserCommand) -> anyhow::Result<()> {
+    let store = store(config).await?;
+    let (clock, hasher) = (Arc::new(SystemClock), Arc::new(Hasher::default()));
+    let users = SmppUserRegistry::new(store.clone(), clock, hasher);
+    match command {
+        SmppUserCommand::Create(args) => create(&store, &users, *args).await,
+        SmppUserCommand::List { account, output } => {
+            let account = account_id(&store, account.as_deref()).await?;
+            let list = users.list(account).await?;
+            if output.json {
+                print_json(&list.iter().map(as_json).collect());
+            } else {
+                print_table(&list);
+            }
+            Ok(())
+        }
+        SmppUserCommand::Revoke { system_id } => {
+            users.revoke(&Actor::command_line(), &system_id).await?;
+            println!("SMPP user {system_id} is revoked.");
+            Ok(())
+        }
+    }
+}
+
+async fn create(
+    store: &Arc<dyn Store>,
+    users: &SmppUserRegistry,
+    args: SmppUserArgs,
+) -> anyhow::Result<()> {
+    let accounts = engine::Accounts::new(store.clone(), Arc::new(SystemClock));
+    let account = accounts.get(&args.account).await?;
+    let input = SmppUserInput {
+        system_id: args.system_id,
+        long_password: args.long_password,
+        allow: AllowList::new(args.allow_ips),
+        access_limits: AccessLimits {
+            senders: AllowedSenders::new(args.allow_senders),
+            countries: args.allow_countries.into_iter().collect::<Countries>(),
+        },
+        limits: SmppLimits {
+            max_binds: limit(args.max_binds),
+            max_per_second: limit(args.max_per_second),
+            binds: if args.allow_binds.is_empty() {
+                BindKinds::all()
+            } else {
+                args.allow_binds.into_iter().collect()
+            },
+        },
+        receipts: ReceiptFormat {
+            date: args.receipt_date,
+            id: args.receipt_id,
+            error: args.receipt_error,
+        },
+    };
+    let (system_id, password) = users
+        .create(&Actor::command_line(), account.id, input)
+        .await?;
+    if args.output.json {
+        print_json(&json!({ "systemId": system_id.as_str(), "password": password.reveal() }));
+    } else {
+        println!(
+            "SMPP user of account '{}'; the password is shown only once:\nsystem_id: {system_id}\npassword:  {}",
+            account.name,
+            password.reveal()
+        );
+    }
+    Ok(())
+}
+
+/// 0 stands for no limit.
+fn limit(number: u32) -> Option<u32> {
+    Some(number).filter(|number| *number > 0)
+}
+
+fn as_json(user: &SmppUser) -> serde_json::Value {
+    let (access, limits, receipts) = (&user.access, &user.limits, user.receipts);
+    let senders = access.limits.senders.as_slice().iter();
+    let countries = access.limits.countries.as_slice().iter();
+    json!({
+        "systemId": user.system_id.as_str(),
+        "account": access.account_name,
+        "maxBinds": limits.max_binds.unwrap_or(0),
+        "maxPerSecond": limits.max_per_second.unwrap_or(0),
+        "binds": limits.binds.iter().map(BindKind::name).collect::<Vec<_>>(),
+        "ips": access.allow.networks(),
+        "senders": senders.map(ToString::to_string).collect::<Vec<_>>(),
+        "countries": countries.map(domain::Country::as_str).collect::<Vec<_>>(),
+        "receipts": {
+            "date": receipts.date.name(),
+            "id": receipts.id.name(),
+            "error": receipts.error.name(),
+        },
+        "created": user.created_at.to_string(),
+    })
+}
+
+fn print_table(users: &[SmppUser]) {
+    let number = |limit: Option<u32>| limit.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    println!(
+        "{:<15}  {:<20}  {:>5}  {:>6}  {:<20}  FROM",
+        "SYSTEM ID", "ACCOUNT", "BINDS", "PER S", "CREATED"
+    );
+    for user in users {
+        let (id, account) = (user.system_id.as_str(), &user.access.account_name);
+        let (binds, rate) = (
+            number(user.limits.max_binds),
+            number(user.limits.max_per_second),
+        );
+        let created = user.created_at.strftime(super::TIME).to_string();
+        let networks = user.access.allow.to_string();
+        let from = match networks.as_str() {
+            "" => "anywhere",
+            networks => networks,
+        };
+        println!("{id:<15}  {account:<20}  {binds:>5}  {rate:>6}  {created:<20}  {from}");
+    }
+}

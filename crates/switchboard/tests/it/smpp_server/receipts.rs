@@ -1,0 +1,87 @@
+//! Receipts are kept until a session of the user accepts them.
+
+use serde_json::Value;
+use testkit::Backend;
+
+use super::raw::{
+    BIND_RECEIVER, BIND_TRANSMITTER, Client, DELIVER, Pdu, RESPONSE, SUBMIT, Submit, UNBIND,
+};
+use super::{create_user, start};
+use crate::rest::on_both_backends;
+use crate::rest::service::{Service, wait_for};
+
+on_both_backends!(receipts_wait_for_a_session_that_accepts_them);
+
+const FAILED: &str = "447700900043";
+
+/// Callbacks to SMPP sessions of the user.
+fn callbacks(service: &Service, more: &[&str]) -> Vec<Value> {
+    let list = ["callbacks", "list", "--url", "smpp:acme", "--json"];
+    let listed = service.server.cli_json(&[&list, more].concat());
+    listed.as_array().expect("a list").clone()
+}
+
+fn read_delivery(client: &mut Client) -> Pdu {
+    let delivery = client.read().expect("a receipt");
+    assert_eq!(delivery.command, DELIVER, "{delivery:?}");
+    delivery
+}
+
+fn receipts_wait_for_a_session_that_accepts_them(backend: Backend) {
+    let (service, address) = start(backend, "");
+    let password = create_user(&service.server, "acme", &[]);
+    let another = create_user(&service.server, "another", &[]);
+    let mut sender = Client::bound(address, BIND_TRANSMITTER, "acme", &password);
+    let submit = |to, receipt| Submit {
+        to,
+        receipt,
+        ..Submit::default()
+    };
+    let mut send = |to, receipt| {
+        let answer = sender.ask(SUBMIT, &submit(to, receipt).body());
+        assert_eq!((answer.command, answer.status), (SUBMIT | RESPONSE, 0));
+        answer.text()
+    };
+    // The first gets no receipt, the second only if it fails.
+    send(super::TO, 0);
+    send(super::TO, 2);
+    let id = send(FAILED, 2);
+    let answer = sender.ask(UNBIND, b"");
+    assert_eq!(answer.command, UNBIND | RESPONSE);
+    assert_eq!(sender.read(), None, "the connection is closed");
+    let is_about = |callback: &Value| {
+        let payload = callback["payload"].as_str().unwrap_or_default();
+        payload.contains(&format!("\"{id}\""))
+    };
+    wait_for("the callback waits", || {
+        let waiting = callbacks(&service, &[]);
+        waiting.iter().any(is_about).then_some(())
+    });
+
+    // Another user of the account does not get it; nor is it done when a session ends without an answer.
+    let mut stranger = Client::bound(address, BIND_RECEIVER, "another", &another);
+    let mut first = Client::bound(address, BIND_RECEIVER, "acme", &password);
+    let delivery = read_delivery(&mut first);
+    let text = String::from_utf8_lossy(&delivery.body).into_owned();
+    assert!(
+        text.contains(&format!("id:{id} sub:001 dlvrd:000")),
+        "{text}"
+    );
+    assert!(text.contains("stat:UNDELIV err:043"), "{text}");
+    drop(first);
+    let mut second = Client::bound(address, BIND_RECEIVER, "acme", &password);
+    let again = read_delivery(&mut second);
+    assert_eq!(again.body, delivery.body, "the same receipt");
+    second.write(DELIVER | RESPONSE, 0, again.sequence, b"\0");
+    wait_for("nothing waits any more", || {
+        callbacks(&service, &[]).is_empty().then_some(())
+    });
+    let done = callbacks(&service, &["--all"]);
+    let done = done.into_iter().find(is_about).expect("it is kept");
+    assert_eq!(done["tries"], 1, "an ended session is no attempt: {done}");
+    for client in [&mut second, &mut stranger] {
+        let answer = client.ask(UNBIND, b"");
+        assert_eq!(answer.command, UNBIND | RESPONSE, "no other receipt came");
+    }
+    service.check_health();
+}
