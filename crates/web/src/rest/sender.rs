@@ -30,7 +30,7 @@ const MAX_LIST: u32 = 1000;
 
 /// Register a name or number to send under
 ///
-/// A name is reviewed by whoever runs the service. A number gets a PIN of five digits by SMS, which confirms it. For a
+/// An operator of the service reviews a name. A number gets a PIN of five digits by SMS, which confirms it. For a
 /// number that still waits for its PIN, a new one is sent under the same ID, once a minute at most.
 #[utoipa::path(
     post,
