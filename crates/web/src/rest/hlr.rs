@@ -11,7 +11,7 @@ use domain::message::lookup::LookupRecord;
 use domain::quoted::Quoted;
 use engine::sending::submit::LookupInput;
 use http::HeaderMap;
-use requests::{InvalidField, Problem};
+use requests::Problem;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -102,13 +102,20 @@ pub(super) async fn look_up(
 fn read_callback_url<'a>(
     fields: &mut Fields<'a>,
     query: &str,
-) -> Result<Option<Cow<'a, str>>, InvalidField> {
+) -> Result<Option<Cow<'a, str>>, Problem> {
     let url = fields.take_text("callBackUrl")?;
     let mut parameters = url::form_urlencoded::parse(query.as_bytes());
-    if url.is_none() && parameters.any(|(name, value)| name == "callback" && value == "none") {
-        return Ok(None);
+    let callback = parameters.find(|(name, _)| name == "callback");
+    match callback.as_ref().map(|(_, value)| &**value) {
+        Some("none") if url.is_none() => Ok(None),
+        Some("none") | None => require(url, "callBackUrl", "the address for the result")
+            .map(Some)
+            .map_err(Problem::from),
+        Some(other) => Err(Problem::bad_request(format!(
+            "Invalid value for the query parameter 'callback': {}; give none, or leave it out.",
+            Quoted(other)
+        ))),
     }
-    require(url, "callBackUrl", "the address for the result").map(Some)
 }
 
 fn answer(id: MessageId) -> Response {

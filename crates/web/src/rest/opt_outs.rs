@@ -21,6 +21,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, SmsRead, SmsSend};
 use super::document::{Failure, OptOutRequest};
 use super::json::{Fields, require};
+use super::shapes::SenderText;
 use super::sms::{in_range, utc};
 
 /// The most entries that a page has, and how many it has by default.
@@ -111,7 +112,9 @@ pub(super) async fn list(
     tag = "Opt-outs",
     request_body = OptOutRequest,
     responses(
-        (status = 200, description = "The entry.", body = OptOutEntry),
+        (status = 200, description = "The entry.", body = OptOutEntry, links(
+            ("remove" = (operation_id = "removeOptOut", parameters(("number" = "$response.body#/number")), description = "Removes the entry, if it has no sender.")),
+        )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `sms:send`.", body = Failure),
@@ -173,7 +176,7 @@ pub(super) struct RemovedOptOut {
     tag = "Opt-outs",
     params(
         ("number" = String, Path, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "The recipient's number.", example = "+37120000001"),
-        ("sender" = Option<String>, Query, description = "The sender of the entry."),
+        ("sender" = inline(Option<SenderText>), Query, description = "The sender of the entry."),
     ),
     responses(
         (status = 200, description = "It is removed.", body = RemovedOptOut),
@@ -197,7 +200,7 @@ pub(super) async fn remove(
         Msisdn::parse(&number).map_err(|error| invalid("the number", error.to_string()))?;
     let query = query.unwrap_or_default();
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-    let sender = pairs.find(|(key, value)| key == "sender" && !value.is_empty());
+    let sender = pairs.find(|(key, _)| key == "sender");
     let sender = sender.map(|(_, value)| Originator::parse_approved(&value));
     let sender = sender.transpose();
     let sender =
