@@ -11,7 +11,7 @@ use domain::message::lookup::LookupRecord;
 use domain::quoted::Quoted;
 use engine::sending::submit::LookupInput;
 use http::HeaderMap;
-use requests::Problem;
+use requests::{InvalidField, Problem};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -75,6 +75,7 @@ pub(super) async fn look_up(
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
+    let is_only_read = is_only_read(query.as_deref().unwrap_or(""))?;
     let repeatable = sms::repeatable(&headers, &body)?;
     if let Some(request) = &repeatable
         && let Some(earlier) = sms::find_answer(&rest, caller.access.account, request).await?
@@ -88,7 +89,7 @@ pub(super) async fn look_up(
             "msisdn",
             "the subscriber's number",
         )?,
-        callback_url: read_callback_url(&mut fields, query.as_deref().unwrap_or(""))?,
+        callback_url: read_callback_url(&mut fields, is_only_read)?,
     };
     let stored = rest
         .engine
@@ -99,22 +100,29 @@ pub(super) async fn look_up(
     Ok(answer(receipt.first))
 }
 
+/// Whether the caller wants no callback.
+fn is_only_read(query: &str) -> Result<bool, Problem> {
+    let mut parameters = url::form_urlencoded::parse(query.as_bytes());
+    match parameters.find(|(name, _)| name == "callback") {
+        None => Ok(false),
+        Some((_, value)) if value == "none" => Ok(true),
+        Some((_, value)) => {
+            let shown = Quoted(&value);
+            let message = format!(
+                "Invalid value for the query parameter 'callback': {shown}; give none, or leave it out."
+            );
+            Err(Problem::bad_request(message))
+        }
+    }
+}
+
 fn read_callback_url<'a>(
     fields: &mut Fields<'a>,
-    query: &str,
-) -> Result<Option<Cow<'a, str>>, Problem> {
-    let url = fields.take_text("callBackUrl")?;
-    let mut parameters = url::form_urlencoded::parse(query.as_bytes());
-    let callback = parameters.find(|(name, _)| name == "callback");
-    match callback.as_ref().map(|(_, value)| &**value) {
-        Some("none") if url.is_none() => Ok(None),
-        Some("none") | None => require(url, "callBackUrl", "the address for the result")
-            .map(Some)
-            .map_err(Problem::from),
-        Some(other) => Err(Problem::bad_request(format!(
-            "Invalid value for the query parameter 'callback': {}; give none, or leave it out.",
-            Quoted(other)
-        ))),
+    is_only_read: bool,
+) -> Result<Option<Cow<'a, str>>, InvalidField> {
+    match fields.take_text("callBackUrl")? {
+        None if is_only_read => Ok(None),
+        url => require(url, "callBackUrl", "the address for the result").map(Some),
     }
 }
 

@@ -202,7 +202,8 @@ impl<'de> Visitor<'de> for AnyValue {
     fn visit_f64<E>(self, value: f64) -> Result<Value<'de>, E> {
         if value.fract() == 0.0 && value.abs() < EXACT_BELOW {
             #[expect(clippy::cast_possible_truncation, reason = "checked right above")]
-            return Ok(Value::Whole(value as i128));
+            let whole = value as i128;
+            return Ok(Value::Whole(whole));
         }
         Ok(Value::Fraction(value))
     }
