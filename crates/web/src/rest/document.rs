@@ -95,7 +95,12 @@ pub(super) struct SmsRequest {
     )]
     message: String,
     /// Where the delivery report is sent: an http or https address.
-    #[schema(rename = "dlrUrl", format = "uri")]
+    #[schema(
+        rename = "dlrUrl",
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[Hh][Tt][Tt][Pp][Ss]?://"
+    )]
     dlr_url: Option<String>,
     priority: Option<PriorityName>,
     /// When to send, ISO 8601 with offset: up to a year ahead, such as `2030-01-31T09:30:00+02:00` in 2029.

@@ -37,6 +37,8 @@ pub(super) struct LookupRequest {
     #[schema(
         rename = "callBackUrl",
         format = "uri",
+        max_length = 2048,
+        pattern = "^[Hh][Tt][Tt][Pp][Ss]?://",
         example = "https://example.com/hlr"
     )]
     callback_url: String,

@@ -13,6 +13,8 @@ const NUMBERS: &str = "^[ ().-]*[+]?[ ().-]*([1-9][ ().-]*)([0-9][ ().-]*){6,14}
 /// A number, a plain name, or an approved name.
 const SENDER: &str = "^([+]?[1-9][0-9]{6,14}|(?=.*[A-Za-z0-9])([A-Za-z0-9 .]{1,11}|[A-Za-z0-9 .&#!_-]{3,11}))$";
 const SENDER_NAME: &str = "^(?=.*[A-Za-z0-9])[A-Za-z0-9 .&#!_-]{3,11}$";
+/// Lines of text without control characters.
+const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// 360 to 432000.
 const EXPIRE_IN: &str = "^0*(3[6-9][0-9]|[4-9][0-9]{2}|[1-9][0-9]{3,4}|[1-3][0-9]{5}|4[0-2][0-9]{4}|43[01][0-9]{3}|432000)$";
 /// 60 to 3600.
@@ -91,6 +93,7 @@ shapes! {
                         "type": "string",
                         "minLength": 1,
                         "maxLength": 1000,
+                        "pattern": PRINTABLE,
                         "description": "What entitles the account to the name, for the reviewer.",
                     },
                     "notificationUrl": notification_url(),
@@ -176,6 +179,8 @@ fn notification_url() -> Value {
     json!({
         "type": ["string", "null"],
         "format": "uri",
+        "maxLength": 2048,
+        "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
         "description": "The URL that is called when the sender's status changes: http or https.",
     })
 }
