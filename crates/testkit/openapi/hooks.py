@@ -13,20 +13,34 @@ import schemathesis
 
 NUMBER = 37120000001
 OPTED_OUT = 37120000002
-# A number gets few one-time codes, so each of them goes to another one.
-CODES = itertools.count(37129000000)
+# A number gets few one-time codes, and so do numbers that begin alike.
+CODES = (37120000000 + 100_003 * count % 10_000_000 for count in itertools.count(1))
 SENDER = "Acme"  # approved by the test
 PLAIN_SENDER = re.compile(r"[+]?[0-9]+|[A-Za-z0-9 .]+")
 COUNTRY = "LV"
 SMS = {"sendSms", "checkSms", "estimateSms"}
 
 
+@schemathesis.deserializer("plain/text")
+def read_id(context, response):
+    return int(response.text)
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    if case.meta is None or not case.meta.generation.mode.is_positive or not isinstance(case.body, dict):
+    if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     operation = context.operation.definition.raw.get("operationId")
-    body = dict(case.body)
+    if operation == "removeOptOut":
+        # Only these can be on the list.
+        case.path_parameters = {"number": f"+{OPTED_OUT}"}
+        case.query = {"sender": SENDER} if (case.query or {}).get("sender") else {}
+    elif isinstance(case.body, dict):
+        case.body = fitted(operation, case.body)
+
+
+def fitted(operation, body):
+    body = dict(body)
     number = {"addOptOut": OPTED_OUT, "sendCode": next(CODES), "registerSender": next(CODES)}.get(operation, NUMBER)
     fields = ["to", "msisdn", "number"] + ["name"] * (body.get("type") == "MSISDN")
     for field in fields:
@@ -46,7 +60,9 @@ def before_call(context, case, kwargs):
     if isinstance(body.get("im"), dict):
         # The service would fetch the image.
         body["im"] = {**body["im"], "image": None}
-    case.body = body
+    if operation == "addOptOut" and body.get("sender") is not None:
+        body["sender"] = SENDER
+    return body
 
 
 def known_number(value, number):

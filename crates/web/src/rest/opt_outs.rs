@@ -67,7 +67,7 @@ impl From<OptOut> for OptOutEntry {
     tag = "Opt-outs",
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, pattern = "^[1-9][0-9]{6,14}(-(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2[136de]|5f){1,11})?$", description = "The value of `X-Next-Cursor` of the page before."),
+        ("cursor" = Option<String>, Query, pattern = "^[1-9][0-9]{6,14}(-(2b3[1-9](3[0-9]){6,14}|(?=(..)*(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]))((3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2e){1,11}|(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2[136de]|5f){3,11})))?$", description = "The value of `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The entries.", body = Vec<OptOutEntry>, headers(
