@@ -129,7 +129,6 @@ pub(super) struct SmsRequest {
 pub(super) struct OptOutRequest {
     number: PhoneNumber,
     /// Only messages from this sender are stopped; without it, those of all senders of the account. Case matters.
-    #[schema(example = "Acme")]
     sender: Option<SenderText>,
 }
 
@@ -179,12 +178,6 @@ pub(super) struct VerifyRequest {
 pub(super) struct CheckRequest {
     code: CodeValue,
 }
-
-/// A time with offset, ISO 8601.
-#[derive(ToSchema)]
-#[schema(value_type = String, format = DateTime, pattern = "([Zz]|[+-](0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)$")]
-#[expect(dead_code, reason = "describes a parameter for the document")]
-pub(super) struct DateTimeText(String);
 
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]

@@ -63,6 +63,13 @@ shapes! {
             { "type": "integer", "minimum": 0, "maximum": 999_999_999_999_999_u64 },
         ],
     });
+    /// A time; offsets from UTC go up to 14 hours.
+    DateTimeText => json!({
+        "type": "string",
+        "format": "date-time",
+        "pattern": "([Zz]|[+-](0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)$",
+        "description": "A time with offset, ISO 8601.",
+    });
     /// The number of a page.
     PageNumber => json!({ "type": "integer", "minimum": 1 });
     /// A name or number to register.
