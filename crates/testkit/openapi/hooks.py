@@ -37,6 +37,8 @@ def before_call(context, case, kwargs):
         case.query = {"sender": SENDER} if (case.query or {}).get("sender") else {}
     elif isinstance(case.body, dict):
         case.body = fitted(operation, case.body)
+    if operation == "lookUp" and case.body.get("callBackUrl") is None:
+        case.query = {**(case.query or {}), "callback": "none"}
 
 
 def fitted(operation, body):

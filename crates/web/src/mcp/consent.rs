@@ -109,13 +109,37 @@ mod tests {
     fn consent_is_for_the_price_that_was_asked_about() {
         let given = |price: &str| Consent::Given(price.parse().expect(price));
         for (answers, state, expected) in [
-            (json!({ "cost": { "action": "accept" } }), Some("1.50"), given("1.50")),
-            (json!({ "cost": { "action": "accept" } }), None, Consent::NotAsked),
-            (json!({ "cost": { "action": "accept" } }), Some("much"), Consent::NotAsked),
-            (json!({ "cost": { "action": "decline" } }), Some("1.50"), Consent::Declined),
-            (json!({ "cost": { "action": "cancel" } }), None, Consent::Declined),
+            (
+                json!({ "cost": { "action": "accept" } }),
+                Some("1.50"),
+                given("1.50"),
+            ),
+            (
+                json!({ "cost": { "action": "accept" } }),
+                None,
+                Consent::NotAsked,
+            ),
+            (
+                json!({ "cost": { "action": "accept" } }),
+                Some("much"),
+                Consent::NotAsked,
+            ),
+            (
+                json!({ "cost": { "action": "decline" } }),
+                Some("1.50"),
+                Consent::Declined,
+            ),
+            (
+                json!({ "cost": { "action": "cancel" } }),
+                None,
+                Consent::Declined,
+            ),
             (json!({ "cost": "accept" }), Some("1.50"), Consent::NotAsked),
-            (json!({ "other": { "action": "accept" } }), Some("1.50"), Consent::NotAsked),
+            (
+                json!({ "other": { "action": "accept" } }),
+                Some("1.50"),
+                Consent::NotAsked,
+            ),
             (json!({}), None, Consent::NotAsked),
         ] {
             let mut request = CallToolRequestParams::new("send_sms");

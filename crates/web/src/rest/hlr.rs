@@ -24,7 +24,7 @@ use super::json::{Fields, require};
 use super::shapes::PhoneNumber;
 use super::{Rest, sms};
 
-/// A subscriber to look up.
+/// A subscriber to look up. JSON null means absent; unknown fields are ignored.
 #[derive(ToSchema)]
 #[schema(example = json!({"msisdn": "+37129100000", "callBackUrl": "https://example.com/hlr"}))]
 #[expect(
@@ -41,7 +41,7 @@ pub(super) struct LookupRequest {
         pattern = "^[Hh][Tt][Tt][Pp][Ss]?://",
         example = "https://example.com/hlr"
     )]
-    callback_url: String,
+    callback_url: Option<String>,
 }
 
 /// Look a subscriber up

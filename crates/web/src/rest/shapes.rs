@@ -11,7 +11,8 @@ const NUMBER: &str = "^[ ().-]*[+]?[ ().-]*([1-9][ ().-]*)([0-9][ ().-]*){6,14}$
 /// Several of them, separated by commas.
 const NUMBERS: &str = "^[ ().-]*[+]?[ ().-]*([1-9][ ().-]*)([0-9][ ().-]*){6,14}(,[ ().-]*[+]?[ ().-]*([1-9][ ().-]*)([0-9][ ().-]*){6,14})*$";
 /// A number, a plain name, or an approved name.
-const SENDER: &str = "^([+]?[1-9][0-9]{6,14}|(?=.*[A-Za-z0-9])([A-Za-z0-9 .]{1,11}|[A-Za-z0-9 .&#!_-]{3,11}))$";
+const SENDER: &str =
+    "^([+]?[1-9][0-9]{6,14}|(?=.*[A-Za-z0-9])([A-Za-z0-9 .]{1,11}|[A-Za-z0-9 .&#!_-]{3,11}))$";
 const SENDER_NAME: &str = "^(?=.*[A-Za-z0-9])[A-Za-z0-9 .&#!_-]{3,11}$";
 /// Lines of text without control characters.
 const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";

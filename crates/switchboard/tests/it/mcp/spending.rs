@@ -160,7 +160,10 @@ fn a_costly_message_needs_the_users_consent() {
         let result = &report["results"][0];
         assert_eq!(result["isError"], json!(false), "{report}");
         let ids = result["structuredContent"]["messageIds"].as_array();
-        (ids.map_or(0, Vec::len), report["questions"].as_array().map_or(0, Vec::len))
+        (
+            ids.map_or(0, Vec::len),
+            report["questions"].as_array().map_or(0, Vec::len),
+        )
     };
     let accepted = call("auto", "accept", &costly);
     assert_eq!(sent(&accepted), (100, 1), "{accepted}");
@@ -170,7 +173,11 @@ fn a_costly_message_needs_the_users_consent() {
     let cheap = call("auto", "decline", &cheap);
     assert_eq!(sent(&cheap), (1, 0), "{cheap}");
     let older = call("legacy", "decline", &costly);
-    assert_eq!(sent(&older), (100, 0), "older clients cannot be asked: {older}");
+    assert_eq!(
+        sent(&older),
+        (100, 0),
+        "older clients cannot be asked: {older}"
+    );
 
     // An answer counts only for the price that the user saw.
     let meta = json!({
@@ -188,6 +195,11 @@ fn a_costly_message_needs_the_users_consent() {
             ("Mcp-Name", "send_sms"),
         ];
         let response = service.post(&service.token, &headers, body.to_string().as_bytes());
-        assert_eq!(response.json()["result"]["resultType"], kind, "{price}: {}", response.text());
+        assert_eq!(
+            response.json()["result"]["resultType"],
+            kind,
+            "{price}: {}",
+            response.text()
+        );
     }
 }

@@ -76,7 +76,9 @@ fn is_preview(arguments: &Arguments) -> Result<bool, Envelope> {
 
 /// The arguments that preview this call, if it would send a message that costs money.
 pub(in crate::mcp) fn preview_of(tool: &Tool, arguments: &Arguments) -> Option<Arguments> {
-    let is_test = arguments.get("testMode").is_some_and(|mode| !mode.is_null());
+    let is_test = arguments
+        .get("testMode")
+        .is_some_and(|mode| !mode.is_null());
     if tool.name != SEND_SMS.name || is_test || is_preview(arguments).unwrap_or(true) {
         return None;
     }
