@@ -15,6 +15,8 @@ NUMBER = 37120000001
 OPTED_OUT = 37120000002
 # A number gets few one-time codes, and so do numbers that begin alike.
 CODES = (37120000000 + 100_003 * count % 10_000_000 for count in itertools.count(1))
+# Few wrong tokens are accepted from one address, and Schemathesis tries one with each operation.
+ADDRESSES = itertools.count(1)
 SENDER = "Acme"  # approved by the test
 PLAIN_SENDER = re.compile(r"[+]?[0-9]+|[A-Za-z0-9 .]+")
 COUNTRY = "LV"
@@ -28,13 +30,14 @@ def read_id(context, response):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
+    address = next(ADDRESSES)
+    case.headers["X-Forwarded-For"] = f"10.{address >> 16}.{address >> 8 & 255}.{address & 255}"
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
     operation = context.operation.definition.raw.get("operationId")
     if operation == "removeOptOut":
-        # Only these can be on the list.
-        case.path_parameters = {"number": f"+{OPTED_OUT}"}
-        case.query = {"sender": SENDER} if (case.query or {}).get("sender") else {}
+        # Only this one can be on the list.
+        case.path_parameters, case.query = {"number": f"+{OPTED_OUT}"}, {}
     elif isinstance(case.body, dict):
         case.body = fitted(operation, case.body)
     if operation == "lookUp" and case.body.get("callBackUrl") is None:
@@ -62,8 +65,8 @@ def fitted(operation, body):
     if isinstance(body.get("im"), dict):
         # The service would fetch the image.
         body["im"] = {**body["im"], "image": None}
-    if operation == "addOptOut" and body.get("sender") is not None:
-        body["sender"] = SENDER
+    if operation == "addOptOut":
+        body["sender"] = None
     return body
 
 
