@@ -218,7 +218,7 @@ impl Problem {
             RegisterError::TooMany => Self::new(
                 StatusCode::FORBIDDEN,
                 format!(
-                    "{MAX_AWAITING} numbers of this account wait for their confirmation code; confirm one of them, or have one rejected by whoever runs the service."
+                    "{MAX_AWAITING} numbers of this account wait for their confirmation code; confirm one of them, or ask the operator of the service to reject one."
                 ),
             ),
             RegisterError::Pin(error) => Self::from_submit(error, currency),

@@ -85,6 +85,7 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
         body_time: Duration::from_secs(config.limits.body_seconds),
         request_time: Duration::from_secs(config.limits.request_seconds),
         currency: config.billing.currency.clone(),
+        confirm_above: config.billing.confirm_above()?,
     })
 }
 

@@ -1,9 +1,10 @@
 """Connects with the official SDK for Python, lists the tools, calls some of them, and writes the results.
 
-Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments, awaited], ...]} from standard input. An
-argument {"result": n, "path": [key, ...]} stands for a value in the structured content of the result n. "awaited" is
-optional: a path such as the above. The call is repeated until there is a value in its result. Writes {"version", "server",
-"tools", "results"} or, if the SDK raised an exception, {"error"}.
+Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments, awaited], ...], "answer"} from standard input.
+An argument {"result": n, "path": [key, ...]} stands for a value in the structured content of the result n. "awaited" is
+optional: a path such as the above. The call is repeated until there is a value in its result. "answer" is optional, too:
+"accept" or "decline", which the client's user answers to every question of the server; without it, the client cannot ask.
+Writes {"version", "server", "tools", "results", "questions"} or, if the SDK raised an exception, {"error"}.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import sys
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
 
 REPEAT_AFTER_S = 0.1
 MOST_REPETITIONS = 600
@@ -22,7 +24,9 @@ async def run(task):
     headers = {"Authorization": f"Bearer {task['token']}"}
     async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
         transport = streamable_http_client(task["url"], http_client=http)
-        async with Client(transport, mode=task["mode"]) as client:
+        questions = []
+        ask = user(task.get("answer"), questions)
+        async with Client(transport, mode=task["mode"], elicitation_callback=ask) as client:
             # The list first, because the SDK checks results with the schemas in it.
             listed = await client.list_tools()
             results = []
@@ -34,7 +38,19 @@ async def run(task):
                 "server": plain(client.server_info),
                 "tools": [plain(tool) for tool in listed.tools],
                 "results": results,
+                "questions": questions,
             }
+
+
+def user(answer, questions):
+    if answer is None:
+        return None
+
+    async def ask(_context, params):
+        questions.append(params.message)
+        return ElicitResult(action=answer, content={} if answer == "accept" else None)
+
+    return ask
 
 
 def inserted(value, results):

@@ -6,6 +6,7 @@
 
 mod allowed_hosts;
 mod api;
+mod consent;
 mod doubled;
 mod endpoint;
 mod envelope;
@@ -20,6 +21,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
+use domain::Money;
 use engine::Engine;
 use http::HeaderName;
 use ipnet::IpNet;
@@ -63,6 +65,8 @@ pub struct McpSettings {
     pub request_time: Duration,
     /// The currency of every amount.
     pub currency: String,
+    /// Messages that cost more need the user's consent, where the client can ask for it.
+    pub confirm_above: Money,
 }
 
 /// The pages that an authentication error names.

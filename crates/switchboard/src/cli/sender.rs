@@ -32,7 +32,7 @@ pub(crate) enum SenderCommand {
 pub(crate) struct Decision {
     /// The ID, as `sender list` shows it
     pub(crate) id: SenderId,
-    /// The reason, which the account is told
+    /// The reason, which the account can read
     #[arg(long, value_name = "TEXT", value_parser = parse_note)]
     pub(crate) reason: Option<String>,
     #[command(flatten)]

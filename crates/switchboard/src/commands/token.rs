@@ -75,14 +75,15 @@ fn as_json(token: &TokenRecord) -> serde_json::Value {
         "permissions": access.permissions.iter().map(domain::Permission::name).collect::<Vec<_>>(),
         "ips": access.allow.networks(),
         "expires": access.expires.map(|time| time.to_string()),
+        "dailyCap": access.grant_cap.map(|cap| cap.daily.to_string()),
         "created": token.created_at.to_string(),
     })
 }
 
 fn print_table(tokens: &[TokenRecord]) {
     println!(
-        "{:>6}  {:<20}  {:<20}  {:<20}  PERMISSIONS",
-        "ID", "ACCOUNT", "NAME", "EXPIRES"
+        "{:>6}  {:<20}  {:<20}  {:<20}  {:>9}  PERMISSIONS",
+        "ID", "ACCOUNT", "NAME", "EXPIRES", "DAILY CAP"
     );
     for token in tokens {
         let access = &token.access;
@@ -90,9 +91,12 @@ fn print_table(tokens: &[TokenRecord]) {
             || "never".to_owned(),
             |time| time.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
         );
+        let cap = access
+            .grant_cap
+            .map_or_else(|| "-".to_owned(), |cap| cap.daily.to_string());
         let (id, account, name) = (token.id, &access.account_name, &access.name);
         println!(
-            "{id:>6}  {account:<20}  {name:<20}  {expires:<20}  {}",
+            "{id:>6}  {account:<20}  {name:<20}  {expires:<20}  {cap:>9}  {}",
             access.permissions.to_names()
         );
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
-use domain::Originator;
 use domain::inbound::words::{Words, compared};
+use domain::{Money, Originator};
 use serde::{Deserialize, Serialize};
 
 use super::Config;
@@ -15,6 +15,7 @@ use super::Config;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Billing {
     pub(crate) currency: String,
+    pub(crate) confirm_above: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +70,7 @@ impl Default for Billing {
     fn default() -> Self {
         Self {
             currency: "EUR".to_owned(),
+            confirm_above: "1.00".to_owned(),
         }
     }
 }
@@ -140,7 +142,16 @@ impl Billing {
             self.currency.len() == 3 && letters,
             "billing.currency must be an ISO 4217 code such as EUR"
         );
+        ensure!(
+            self.confirm_above()? >= Money::ZERO,
+            "billing.confirm_above is negative; give 0 or more"
+        );
         Ok(())
+    }
+
+    /// Messages that cost more need the consent of an AI client's user.
+    pub(crate) fn confirm_above(&self) -> anyhow::Result<Money> {
+        self.confirm_above.parse().context("billing.confirm_above")
     }
 }
 

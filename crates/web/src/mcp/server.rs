@@ -5,13 +5,14 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::Money;
 use domain::quoted::Quoted;
 use http::request::Parts;
 use http::{HeaderName, Response, StatusCode};
 use requests::REQUIRED_PERMISSION;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, DiscoverResult, Implementation,
+    CompleteRequestParams, CompleteResult, DiscoverResult, Implementation, InputRequiredResult,
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
     ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
     MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 use super::McpSettings;
 use super::api::{ApiUnavailable, Bearer, RestApi};
+use super::consent::{self, Consent, Price};
 use super::endpoint::{DoubledArgument, Refused, Verdict};
 use super::envelope::{Envelope, ErrorCode};
 use super::message::VERSIONS;
@@ -65,6 +67,7 @@ struct Shared {
     token_header: HeaderName,
     amount_header: HeaderName,
     currency: String,
+    confirm_above: Money,
     waits: Waits,
 }
 
@@ -75,6 +78,7 @@ impl ToolServer {
             token_header: settings.token_header.clone(),
             amount_header: settings.amount_header.clone(),
             currency: settings.currency.clone(),
+            confirm_above: settings.confirm_above,
             waits,
         }))
     }
@@ -93,6 +97,31 @@ impl ToolServer {
         match answered {
             Ok(result) => CallToolResult::structured(result),
             Err(envelope) => CallToolResult::structured_error(envelope.to_json()),
+        }
+    }
+
+    /// The question to the user before a costly message; `None` if the call needs no consent or has it.
+    async fn find_question(
+        &self,
+        tool: &Tool,
+        arguments: &tools::Arguments,
+        parts: &Parts,
+        consent: Consent,
+    ) -> Result<Option<InputRequiredResult>, Envelope> {
+        let Some(preview) = tools::preview_of(tool, arguments) else {
+            return Ok(None);
+        };
+        check_names(tool, arguments, parts)?;
+        // Without a price nothing is sent, because the user could not agree to it.
+        let preview = self.answer(tool, &preview, parts).await?;
+        let price = Price::read(&preview, &self.0.currency);
+        let Some(price) = price.filter(|price| price.total > self.0.confirm_above) else {
+            return Ok(None);
+        };
+        match consent {
+            Consent::Given(most) if price.total <= most => Ok(None),
+            Consent::Declined => Err(price.declined()),
+            Consent::Given(_) | Consent::NotAsked => Ok(Some(price.question())),
         }
     }
 
@@ -269,11 +298,21 @@ impl ServerHandler for ToolServer {
             .extensions
             .get::<Parts>()
             .ok_or_else(|| ErrorData::internal_error("the request is not known", None))?;
+        let consent = Consent::read(&request);
         let arguments = request.arguments.unwrap_or_default();
-        let mut result = tokio::select! {
-            result = self.call(tool, &arguments, parts) => result,
-            // Nobody reads the answer any more, and only a wait can be given up without doubt about what was done.
-            () = context.ct.cancelled(), if tool.waits => return Err(ErrorData::internal_error("the client went away", None)),
+        let question = if is_newer_version(&context) && consent::can_ask(&context) {
+            self.find_question(tool, &arguments, parts, consent).await
+        } else {
+            Ok(None)
+        };
+        let mut result = match question {
+            Ok(Some(question)) => return Ok(question.with_meta(SERVER_META.clone()).into()),
+            Err(envelope) => CallToolResult::structured_error(envelope.to_json()),
+            Ok(None) => tokio::select! {
+                result = self.call(tool, &arguments, parts) => result,
+                // Nobody reads the answer any more, and only a wait can be given up without doubt about what was done.
+                () = context.ct.cancelled(), if tool.waits => return Err(ErrorData::internal_error("the client went away", None)),
+            },
         };
         if is_newer_version(&context) {
             result.meta = Some(SERVER_META.clone());

@@ -19,6 +19,8 @@ use http::{HeaderName, HeaderValue, Response};
 use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value, json};
 
+pub(super) use messages::preview_of;
+
 use super::api::ApiRequest;
 use super::envelope::Envelope;
 

@@ -64,7 +64,7 @@ impl Estimate {
 /// Ask what a message would cost
 ///
 /// Takes the body of `POST /sms` and checks it in the same way. Nothing is sent, stored or charged. One item for each
-/// recipient, in their order. Whoever may send may ask.
+/// recipient, in their order. Any token that may send may ask.
 #[utoipa::path(
     post,
     path = "/sms/cost",

@@ -95,7 +95,12 @@ pub(super) struct SmsRequest {
     )]
     message: String,
     /// Where the delivery report is sent: an http or https address.
-    #[schema(rename = "dlrUrl", format = "uri")]
+    #[schema(
+        rename = "dlrUrl",
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[Hh][Tt][Tt][Pp][Ss]?://"
+    )]
     dlr_url: Option<String>,
     priority: Option<PriorityName>,
     /// When to send, ISO 8601 with offset: up to a year ahead, such as `2030-01-31T09:30:00+02:00` in 2029.
@@ -124,8 +129,7 @@ pub(super) struct SmsRequest {
 pub(super) struct OptOutRequest {
     number: PhoneNumber,
     /// Only messages from this sender are stopped; without it, those of all senders of the account. Case matters.
-    #[schema(example = "Acme")]
-    sender: Option<String>,
+    sender: Option<SenderText>,
 }
 
 /// The PIN that was sent to a number.
@@ -174,12 +178,6 @@ pub(super) struct VerifyRequest {
 pub(super) struct CheckRequest {
     code: CodeValue,
 }
-
-/// A time with offset, ISO 8601.
-#[derive(ToSchema)]
-#[schema(value_type = String, format = DateTime)]
-#[expect(dead_code, reason = "describes a parameter for the document")]
-pub(super) struct DateTimeText(String);
 
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]

@@ -24,7 +24,7 @@ use super::json::{Fields, require};
 use super::shapes::PhoneNumber;
 use super::{Rest, sms};
 
-/// A subscriber to look up.
+/// A subscriber to look up. JSON null means absent; unknown fields are ignored.
 #[derive(ToSchema)]
 #[schema(example = json!({"msisdn": "+37129100000", "callBackUrl": "https://example.com/hlr"}))]
 #[expect(
@@ -37,9 +37,11 @@ pub(super) struct LookupRequest {
     #[schema(
         rename = "callBackUrl",
         format = "uri",
+        max_length = 2048,
+        pattern = "^[Hh][Tt][Tt][Pp][Ss]?://",
         example = "https://example.com/hlr"
     )]
-    callback_url: String,
+    callback_url: Option<String>,
 }
 
 /// Look a subscriber up
@@ -75,6 +77,7 @@ pub(super) async fn look_up(
     headers: HeaderMap,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
+    let is_only_read = is_only_read(query.as_deref().unwrap_or(""))?;
     let repeatable = sms::repeatable(&headers, &body)?;
     if let Some(request) = &repeatable
         && let Some(earlier) = sms::find_answer(&rest, caller.access.account, request).await?
@@ -88,7 +91,7 @@ pub(super) async fn look_up(
             "msisdn",
             "the subscriber's number",
         )?,
-        callback_url: read_callback_url(&mut fields, query.as_deref().unwrap_or(""))?,
+        callback_url: read_callback_url(&mut fields, is_only_read)?,
     };
     let stored = rest
         .engine
@@ -99,16 +102,30 @@ pub(super) async fn look_up(
     Ok(answer(receipt.first))
 }
 
+/// Whether the caller wants no callback.
+fn is_only_read(query: &str) -> Result<bool, Problem> {
+    let mut parameters = url::form_urlencoded::parse(query.as_bytes());
+    match parameters.find(|(name, _)| name == "callback") {
+        None => Ok(false),
+        Some((_, value)) if value == "none" => Ok(true),
+        Some((_, value)) => {
+            let shown = Quoted(&value);
+            let message = format!(
+                "Invalid value for the query parameter 'callback': {shown}; give none, or leave it out."
+            );
+            Err(Problem::bad_request(message))
+        }
+    }
+}
+
 fn read_callback_url<'a>(
     fields: &mut Fields<'a>,
-    query: &str,
+    is_only_read: bool,
 ) -> Result<Option<Cow<'a, str>>, InvalidField> {
-    let url = fields.take_text("callBackUrl")?;
-    let mut parameters = url::form_urlencoded::parse(query.as_bytes());
-    if url.is_none() && parameters.any(|(name, value)| name == "callback" && value == "none") {
-        return Ok(None);
+    match fields.take_text("callBackUrl")? {
+        None if is_only_read => Ok(None),
+        url => require(url, "callBackUrl", "the address for the result").map(Some),
     }
-    require(url, "callBackUrl", "the address for the result").map(Some)
 }
 
 fn answer(id: MessageId) -> Response {

@@ -14,8 +14,9 @@ use utoipa::ToSchema;
 
 use super::Rest;
 use super::caller::{Caller, SmsReadOrSend};
-use super::document::{DateTimeText, Failure};
+use super::document::Failure;
 use super::messages::{DEFAULT_LIST, invalid, page_response, read_cursor, read_time};
+use super::shapes::DateTimeText;
 use super::sms::{read_id, read_path, unknown_message};
 
 /// A message from a handset. Callbacks have the same form.

@@ -13,6 +13,8 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 /// For few keys, comparing all of them is cheaper than hashing.
 const FEW_KEYS: usize = 16;
+/// Smaller whole numbers are exact as floating-point numbers: 2^53.
+const EXACT_BELOW: f64 = 9_007_199_254_740_992.0;
 
 /// Any JSON value of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +159,7 @@ impl fmt::Display for Value<'_> {
         match self {
             Self::Bool(value) => write!(f, "{value} is a boolean"),
             Self::Whole(number) => write!(f, "{number} is a number"),
-            // Debug format keeps `1.0` a fraction and `1e300` short.
+            // Debug format keeps `1e300` short.
             Self::Fraction(number) => write!(f, "{number:?} is a number"),
             Self::Text(text) => write!(f, "{} is a string", Quoted(text)),
             Self::Null | Self::List(_) | Self::Object(_) => write!(f, "{} was sent", self.kind()),
@@ -196,7 +198,13 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::Whole(value.into()))
     }
 
+    /// A whole number may be written as a fraction, such as `1.0`, as in JSON Schema.
     fn visit_f64<E>(self, value: f64) -> Result<Value<'de>, E> {
+        if value.fract() == 0.0 && value.abs() < EXACT_BELOW {
+            #[expect(clippy::cast_possible_truncation, reason = "checked right above")]
+            let whole = value as i128;
+            return Ok(Value::Whole(whole));
+        }
         Ok(Value::Fraction(value))
     }
 
@@ -278,7 +286,7 @@ mod tests {
     #[test]
     fn fields_are_taken_by_name_and_null_is_absent() {
         let mut f = fields(
-            r#"{"to":37120000001,"from":"Acme","priority":null,"expireIn":"360","coding":2,"x":[{}]}"#,
+            r#"{"to":37120000001.0,"from":"Acme","priority":null,"expireIn":"360","coding":2e0,"x":[{}]}"#,
         );
         assert_eq!(f.take_digits("to"), Ok(Some("37120000001".into())));
         assert_eq!(f.take_text("from"), Ok(Some("Acme".into())));
@@ -306,6 +314,10 @@ mod tests {
             (
                 r#"{"a":1.5}"#,
                 "Invalid value for field 'a': 1.5 is a number; give a whole number.",
+            ),
+            (
+                r#"{"a":1e300}"#,
+                "Invalid value for field 'a': 1e300 is a number; give a whole number.",
             ),
             (
                 r#"{"a":"1x"}"#,

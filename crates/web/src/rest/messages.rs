@@ -16,7 +16,8 @@ use utoipa::ToSchema;
 
 use super::Rest;
 use super::caller::{Caller, SmsRead};
-use super::document::{ChannelName, DateTimeText, Failure, StateFilter};
+use super::document::{ChannelName, Failure, StateFilter};
+use super::shapes::DateTimeText;
 use super::sms::{ended, in_range, utc};
 
 /// The length of a list if the caller gives no limit.

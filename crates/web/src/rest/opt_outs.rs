@@ -21,6 +21,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, SmsRead, SmsSend};
 use super::document::{Failure, OptOutRequest};
 use super::json::{Fields, require};
+use super::shapes::SenderText;
 use super::sms::{in_range, utc};
 
 /// The most entries that a page has, and how many it has by default.
@@ -66,7 +67,7 @@ impl From<OptOut> for OptOutEntry {
     tag = "Opt-outs",
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 100."),
-        ("cursor" = Option<String>, Query, pattern = "^[1-9][0-9]{6,14}(-(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2[136de]|5f){1,11})?$", description = "The value of `X-Next-Cursor` of the page before."),
+        ("cursor" = Option<String>, Query, pattern = "^[1-9][0-9]{6,14}(-(2b3[1-9](3[0-9]){6,14}|(?=(..)*(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]))((3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2e){1,11}|(3[0-9]|4[1-9a-f]|5[0-9a]|6[1-9a-f]|7[0-9a]|20|2[136de]|5f){3,11})))?$", description = "The value of `X-Next-Cursor` of the page before."),
     ),
     responses(
         (status = 200, description = "The entries.", body = Vec<OptOutEntry>, headers(
@@ -111,7 +112,9 @@ pub(super) async fn list(
     tag = "Opt-outs",
     request_body = OptOutRequest,
     responses(
-        (status = 200, description = "The entry.", body = OptOutEntry),
+        (status = 200, description = "The entry.", body = OptOutEntry, links(
+            ("remove" = (operation_id = "removeOptOut", parameters(("number" = "$response.body#/number")), description = "Removes the entry, if it has no sender.")),
+        )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `sms:send`.", body = Failure),
@@ -173,7 +176,7 @@ pub(super) struct RemovedOptOut {
     tag = "Opt-outs",
     params(
         ("number" = String, Path, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "The recipient's number.", example = "+37120000001"),
-        ("sender" = Option<String>, Query, description = "The sender of the entry."),
+        ("sender" = inline(Option<SenderText>), Query, description = "The sender of the entry."),
     ),
     responses(
         (status = 200, description = "It is removed.", body = RemovedOptOut),
@@ -197,7 +200,7 @@ pub(super) async fn remove(
         Msisdn::parse(&number).map_err(|error| invalid("the number", error.to_string()))?;
     let query = query.unwrap_or_default();
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-    let sender = pairs.find(|(key, value)| key == "sender" && !value.is_empty());
+    let sender = pairs.find(|(key, _)| key == "sender");
     let sender = sender.map(|(_, value)| Originator::parse_approved(&value));
     let sender = sender.transpose();
     let sender =

@@ -17,6 +17,7 @@ use super::Rest;
 use super::answer_cache::{CachedAnswer, Subject};
 use super::caller::{Caller, NumbersRead};
 use super::document::Failure;
+use super::shapes::PageNumber;
 
 /// The networks of one page.
 const PAGE: usize = 100;
@@ -132,7 +133,7 @@ impl<'a> From<&'a NetworkEntry> for NetworkAnswer<'a> {
     tag = "Numbers",
     params(
         ("country" = String, Path, pattern = "^[A-Za-z]{2}$", description = "ISO 3166-1 alpha-2, or XK, in any case.", example = "LV"),
-        ("Page" = Option<u32>, Query, minimum = 1, description = "Which page, from 1; `page` will do."),
+        ("Page" = inline(Option<PageNumber>), Query, description = "Which page, from 1; `page` will do."),
         ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an answer that you have; if it is still current, 304."),
     ),
     responses(

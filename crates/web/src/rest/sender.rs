@@ -30,7 +30,7 @@ const MAX_LIST: u32 = 1000;
 
 /// Register a name or number to send under
 ///
-/// A name is reviewed by whoever runs the service. A number gets a PIN of five digits by SMS, which confirms it. For a
+/// An operator of the service reviews a name. A number gets a PIN of five digits by SMS, which confirms it. For a
 /// number that still waits for its PIN, a new one is sent under the same ID, once a minute at most.
 #[utoipa::path(
     post,
@@ -39,7 +39,10 @@ const MAX_LIST: u32 = 1000;
     tag = "Senders",
     request_body = SenderRequest,
     responses(
-        (status = 200, description = "Registered: the sender's ID.", body = u64, content_type = "plain/text", example = 123),
+        (status = 200, description = "Registered: the sender's ID.", links(
+            ("sender" = (operation_id = "readSender", parameters(("senderId" = "$response.body")), description = "Where the sender stands.")),
+            ("confirm" = (operation_id = "confirmSender", parameters(("senderId" = "$response.body")), description = "Confirms a number by its PIN.")),
+        ), body = u64, content_type = "plain/text", example = 123),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `sender:write`, or the account may not send to this number.", body = Failure),

@@ -8,10 +8,14 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// One phone number: 7 to 15 digits, with common separators.
 const NUMBER: &str = "^[ ().-]*[+]?[ ().-]*([1-9][ ().-]*)([0-9][ ().-]*){6,14}$";
-const NUMBERS: &str = "^[0-9+ ().,-]{7,}$";
+/// Several of them, separated by commas.
+const NUMBERS: &str = "^[ ().-]*[+]?[ ().-]*([1-9][ ().-]*)([0-9][ ().-]*){6,14}(,[ ().-]*[+]?[ ().-]*([1-9][ ().-]*)([0-9][ ().-]*){6,14})*$";
 /// A number, a plain name, or an approved name.
-const SENDER: &str = "^([+]?[0-9]{7,15}|[A-Za-z0-9 .&#!_-]{1,11})$";
+const SENDER: &str =
+    "^([+]?[1-9][0-9]{6,14}|(?=.*[A-Za-z0-9])([A-Za-z0-9 .]{1,11}|[A-Za-z0-9 .&#!_-]{3,11}))$";
 const SENDER_NAME: &str = "^(?=.*[A-Za-z0-9])[A-Za-z0-9 .&#!_-]{3,11}$";
+/// Lines of text without control characters.
+const PRINTABLE: &str = "^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$";
 /// 360 to 432000.
 const EXPIRE_IN: &str = "^0*(3[6-9][0-9]|[4-9][0-9]{2}|[1-9][0-9]{3,4}|[1-3][0-9]{5}|4[0-2][0-9]{4}|43[01][0-9]{3}|432000)$";
 /// 60 to 3600.
@@ -55,8 +59,20 @@ shapes! {
     SenderText => json!({
         "description": "A number of 7 to 15 digits, 1 to 11 Latin letters, digits, spaces and dots, or an approved sender name, which may also hold `- _ & # !`.",
         "example": "Switchboard",
-        "anyOf": [{ "type": "string", "pattern": SENDER }, phone_integer()],
+        "anyOf": [
+            { "type": "string", "pattern": SENDER },
+            { "type": "integer", "minimum": 0, "maximum": 999_999_999_999_999_u64 },
+        ],
     });
+    /// A time; offsets from UTC go up to 14 hours.
+    DateTimeText => json!({
+        "type": "string",
+        "format": "date-time",
+        "pattern": "([Zz]|[+-](0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)$",
+        "description": "A time with offset, ISO 8601.",
+    });
+    /// The number of a page.
+    PageNumber => json!({ "type": "integer", "minimum": 1 });
     /// A name or number to register.
     SenderRequest => json!({
         "description": "A name, which is reviewed, or a number, which is confirmed by the PIN that is sent to it. JSON null means absent; unknown fields are ignored.",
@@ -85,6 +101,7 @@ shapes! {
                         "type": "string",
                         "minLength": 1,
                         "maxLength": 1000,
+                        "pattern": PRINTABLE,
                         "description": "What entitles the account to the name, for the reviewer.",
                     },
                     "notificationUrl": notification_url(),
@@ -170,6 +187,8 @@ fn notification_url() -> Value {
     json!({
         "type": ["string", "null"],
         "format": "uri",
+        "maxLength": 2048,
+        "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://",
         "description": "The URL that is called when the sender's status changes: http or https.",
     })
 }

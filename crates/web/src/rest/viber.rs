@@ -35,7 +35,12 @@ pub(super) struct ViberRequest {
     )]
     message: String,
     /// Where the delivery report is sent: an http or https address.
-    #[schema(rename = "dlrUrl", format = "uri")]
+    #[schema(
+        rename = "dlrUrl",
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[Hh][Tt][Tt][Pp][Ss]?://"
+    )]
     dlr_url: Option<String>,
     priority: Option<PriorityName>,
     /// When to send, ISO 8601 with offset: up to a year ahead.
@@ -62,10 +67,18 @@ pub(super) struct InteractiveRequest {
 #[expect(dead_code, reason = "describes the body for the document")]
 pub(super) struct ActionRequest {
     /// What it opens: an http or https address.
-    #[schema(format = "uri")]
+    #[schema(
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[Hh][Tt][Tt][Pp][Ss]?://"
+    )]
     url: String,
-    /// What it says: 1 to 30 characters.
-    #[schema(min_length = 1, max_length = 30)]
+    /// What it says: 1 to 30 characters, on one line.
+    #[schema(
+        min_length = 1,
+        max_length = 30,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"
+    )]
     title: String,
 }
 
@@ -75,7 +88,11 @@ pub(super) struct ActionRequest {
 pub(super) struct ImageRequest {
     /// A JPEG, PNG or GIF of at most 1 MiB, not animated; the address ends in `.jpeg`, `.png` or `.gif`. It is fetched and
     /// looked at before the message is accepted.
-    #[schema(format = "uri")]
+    #[schema(
+        format = "uri",
+        max_length = 2048,
+        pattern = "^[Hh][Tt][Tt][Pp][Ss]?://[^?#]*[.]([Jj][Pp][Ee][Gg]|[Pp][Nn][Gg]|[Gg][Ii][Ff])([?#]|$)"
+    )]
     url: String,
 }
 

@@ -113,7 +113,7 @@ fn bodies_are_those_of_the_contract() {
             r#"{"to":"+37120000001","from":"+37120000002","message":"Hello","priority":"low","dlrUrl":"URL","expireIn":259200}"#.to_owned(),
         ),
         (
-            "split by whoever sends it",
+            "split by its sender",
             sms(&long),
             "sms",
             format!(r#"{{"to":"+37120000001","from":"Acme","message":"{long}","priority":"normal","dlrUrl":"URL","expireIn":259200}}"#),

@@ -344,6 +344,8 @@ fn errors_say_what_contradicts() {
         ("[limits]\nconnections_per_address = 0", "per_address is 0"),
         ("[limits]\nwrite_seconds = 0", "limits.write_seconds is 0"),
         ("[billing]\ncurrency = 'Euro'", "ISO 4217"),
+        ("[billing]\nconfirm_above = 'much'", "billing.confirm_above"),
+        ("[billing]\nconfirm_above = '-1'", "is negative"),
         ("[urls]\nbase = 'ftp://x'", "urls.base"),
         (
             "[callbacks]\nproxy = 'x:3128'",

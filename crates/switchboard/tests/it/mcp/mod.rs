@@ -5,6 +5,7 @@ mod authorization;
 pub(crate) mod clients;
 mod connecting;
 mod conversation;
+mod documented;
 mod hosts;
 mod protocol;
 mod results;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use testkit::receiver::Receiver;
 
+use super::clients::{python, run};
 use super::{Client, Era, envelope, failure, start, tool_output};
 
 fn sms_arguments(more: &Value) -> Value {
@@ -125,5 +126,80 @@ fn a_repeated_key_has_no_second_effect() {
             let next = tool_output(&call(&other, false));
             assert_ne!(next[field], first[field], "{tool}: another result");
         }
+    }
+}
+
+/// A client that can ask its user does so before a message above `billing.confirm_above`.
+#[test]
+fn a_costly_message_needs_the_users_consent() {
+    let service = start();
+    let to: Vec<String> = (0..100).map(|n| format!("+371200001{n:02}")).collect();
+    let costly = json!({ "to": to, "from": "Acme", "message": "Hello" });
+    let mut test = costly.clone();
+    test["testMode"] = json!("1");
+    let call = |mode: &str, answer: &str, arguments: &Value| {
+        let instructions = json!({
+            "mode": mode, "answer": answer, "url": service.server.url("/mcp"), "token": service.token,
+            "calls": [["send_sms", arguments]],
+        });
+        run(python("client.py"), &instructions)
+    };
+    let balance = service.balance();
+    let declined = call("auto", "decline", &costly);
+    let error = &declined["results"][0]["structuredContent"]["error"];
+    assert_eq!(error["code"], "FORBIDDEN", "{declined}");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(message.contains("did not agree to pay"), "{declined}");
+    let question = declined["questions"][0].as_str().unwrap_or_default();
+    assert!(question.contains(" EUR?"), "{declined}");
+    assert!(question.ends_with("recipients: 100."), "{declined}");
+    assert_eq!(service.balance(), balance, "nothing was charged");
+    assert_eq!(service.stored(), 0, "nothing was sent");
+
+    let sent = |report: &Value| {
+        let result = &report["results"][0];
+        assert_eq!(result["isError"], json!(false), "{report}");
+        let ids = result["structuredContent"]["messageIds"].as_array();
+        (
+            ids.map_or(0, Vec::len),
+            report["questions"].as_array().map_or(0, Vec::len),
+        )
+    };
+    let accepted = call("auto", "accept", &costly);
+    assert_eq!(sent(&accepted), (100, 1), "{accepted}");
+    let free = call("auto", "decline", &test);
+    assert_eq!(sent(&free), (100, 0), "tests cost nothing: {free}");
+    let cheap = json!({ "to": "+37120000001", "from": "Acme", "message": "Hello" });
+    let cheap = call("auto", "decline", &cheap);
+    assert_eq!(sent(&cheap), (1, 0), "{cheap}");
+    let older = call("legacy", "decline", &costly);
+    assert_eq!(
+        sent(&older),
+        (100, 0),
+        "older clients cannot be asked: {older}"
+    );
+
+    // An answer counts only for the price that the user saw.
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+    });
+    for (price, kind) in [("0.01", "input_required"), ("1000", "complete")] {
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": "send_sms", "arguments": costly, "_meta": meta, "requestState": price,
+            "inputResponses": { "cost": { "action": "accept" } },
+        }});
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", "send_sms"),
+        ];
+        let response = service.post(&service.token, &headers, body.to_string().as_bytes());
+        assert_eq!(
+            response.json()["result"]["resultType"],
+            kind,
+            "{price}: {}",
+            response.text()
+        );
     }
 }

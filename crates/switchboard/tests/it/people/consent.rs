@@ -128,6 +128,18 @@ fn a_client_spends_what_the_person_allows(backend: Backend) {
     let page = browser.get(API).text();
     assert!(page.contains("at most 0.10 EUR a day"), "{page}");
     assert!(page.contains("spends at most 0.10 EUR a day"), "{page}");
+    let tokens = service.server.cli_json(&["token", "list", "--json"]);
+    for token in tokens.as_array().expect("a list") {
+        let is_of_client = token["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("oauth:"));
+        let cap = is_of_client.then_some("0.10");
+        assert_eq!(token["dailyCap"], serde_json::json!(cap), "{token}");
+    }
+    let table = service.server.cli(&["token", "list"]);
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    let capped = table.lines().filter(|line| line.contains("  0.10  "));
+    assert_eq!(capped.count(), 2, "{table}");
 }
 
 /// Gives consent, and returns the access token.

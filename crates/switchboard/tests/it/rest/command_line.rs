@@ -158,7 +158,7 @@ fn tokens(backend: Backend) {
     }
     let expected = json!({
         "id": created["id"], "account": "acme", "name": "till", "permissions": ["sms:send", "sms:read"],
-        "ips": ["192.0.2.0/24"],
+        "ips": ["192.0.2.0/24"], "dailyCap": null,
     });
     assert_eq!(listed[0], expected);
     let count = |arguments: &[&str]| server.cli_json(arguments).as_array().expect("a list").len();

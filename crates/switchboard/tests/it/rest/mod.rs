@@ -52,6 +52,7 @@ mod rates;
 mod reading;
 mod reference_data;
 mod refusing;
+mod schemathesis;
 mod secrecy;
 mod security_headers;
 mod sender_rules;

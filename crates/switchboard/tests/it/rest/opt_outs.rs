@@ -162,6 +162,8 @@ fn an_entry_counts_for_its_sender_and_its_account(backend: Backend) {
 
     let all = service.delete(&format!("/optOuts/{LISTED}"));
     assert_eq!(all.status, 404, "the entry is only for one sender");
+    let nobody = service.delete(&format!("/optOuts/{LISTED}?sender="));
+    assert_eq!(nobody.status, 400, "{}", nobody.text());
     let one = service.delete(&format!("/optOuts/{LISTED}?sender=Acme"));
     assert_eq!(one.json(), json!({ "number": LISTED, "sender": "Acme" }));
     for (body, field) in [

@@ -74,6 +74,19 @@ fn is_preview(arguments: &Arguments) -> Result<bool, Envelope> {
     }
 }
 
+/// The arguments that preview this call, if it would send a message that costs money.
+pub(in crate::mcp) fn preview_of(tool: &Tool, arguments: &Arguments) -> Option<Arguments> {
+    let is_test = arguments
+        .get("testMode")
+        .is_some_and(|mode| !mode.is_null());
+    if tool.name != SEND_SMS.name || is_test || is_preview(arguments).unwrap_or(true) {
+        return None;
+    }
+    let mut preview = arguments.clone();
+    preview.insert(PREVIEW.to_owned(), Value::Bool(true));
+    Some(preview)
+}
+
 /// The recipients as given; numbers become texts.
 fn recipients_as_text(arguments: &Arguments) -> Value {
     let text = |value: &Value| match value {

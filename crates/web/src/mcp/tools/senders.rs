@@ -12,7 +12,7 @@ pub(super) static REGISTER_SENDER_ID: Tool = Tool {
     name: "register_sender_id",
     title: "Register a sender name",
     description: "Registers an alphanumeric name, such as a company's, for messages to come from. Free of charge. \
-A person reviews it, so say what entitles the account to the name; until then its status is pending. Changes of the status are told to notificationUrl, when one is given.\n\n\
+A person reviews it, so say what entitles the account to the name; until then its status is pending. If there is a notificationUrl, the service posts each change of the status to it.\n\n\
 Example: {\"name\": \"Acme\", \"category\": \"Company\", \"categoryDescription\": \"The name of our company, Acme Ltd.\"}",
     scope: Some(Permission::SenderWrite),
     waits: false,
@@ -176,7 +176,7 @@ Example, the next page: {\"cursor\": \"100\"}",
 };
 
 fn notification_schema() -> Value {
-    json!({ "type": "string", "format": "uri", "description": "An http or https address that is told when the status changes." })
+    json!({ "type": "string", "format": "uri", "description": "An http or https address that each change of the status is posted to." })
 }
 
 fn registered_schema() -> Value {
