@@ -116,7 +116,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 53] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
