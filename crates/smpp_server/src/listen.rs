@@ -86,7 +86,7 @@ impl SmppServer {
                         tracing::debug!(%error, address = %peer, "a TLS handshake of SMPP failed");
                     }
                     Err(_) => {
-                        tracing::debug!(address = %peer, "a TLS handshake of SMPP took too long")
+                        tracing::debug!(address = %peer, "a TLS handshake of SMPP took too long");
                     }
                 },
             }

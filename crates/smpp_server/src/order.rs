@@ -196,8 +196,8 @@ pub(crate) fn repeatable(message: &ShortMessage, system_id: &str) -> Option<Idem
         message.data_coding,
         message.registered_delivery,
     ];
-    let content = [
-        &message.source.digits[..],
+    let content: [&[u8]; 6] = [
+        &message.source.digits,
         &message.destination.digits,
         &message.schedule_delivery_time,
         &message.validity_period,

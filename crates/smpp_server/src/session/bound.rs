@@ -95,8 +95,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     }
 
     async fn step(&mut self) -> Result<(), Why> {
-        if self.user.borrow().is_none() {
+        if self.close_at.is_none() && self.user.borrow().is_none() {
+            // Revoked.
             self.unbind()?;
+            self.connection.flush().await?;
         }
         let event = self.next_event().await;
         self.handle(event)?;
