@@ -52,8 +52,8 @@ impl<'a> Edited<'a> {
     ) -> anyhow::Result<Self> {
         let (previous, plan) = StoredPlan::read(catalogues).await?;
         Ok(Self {
-            plan,
             previous,
+            plan,
             ..Self::open_any(config, catalogues)
         })
     }

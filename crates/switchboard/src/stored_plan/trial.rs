@@ -87,9 +87,7 @@ impl Trial {
                 "the carrier took {} parts and refused the others: {code}",
                 references.len()
             )),
-            CarrierAnswer::Answered(subscriber) => {
-                TestAnswer::Answered(subscriber.payload(id).to_string())
-            }
+            CarrierAnswer::Answered(subscriber) => TestAnswer::Answered(subscriber.payload(id)),
             CarrierAnswer::Unknown => TestAnswer::Failed(format!(
                 "the carrier did not answer, and may have the message{note}"
             )),

@@ -26,7 +26,7 @@ fn steps(id: &Value) -> [(&'static str, &'static str, Value); 4] {
         let mut sms =
             json!({ "to": "+37120000001", "from": "Acme", "message": "Your table is ready." });
         let (fields, more) = (sms.as_object_mut(), more.as_object());
-        for (fields, more) in fields.zip(more) {
+        if let Some((fields, more)) = fields.zip(more) {
             fields.extend(more.clone());
         }
         sms

@@ -16,7 +16,7 @@ on_both_backends!(
 );
 
 /// The forms that change something or show a secret.
-const FORMS: [&str; 22] = [
+const FORMS: [&str; 24] = [
     "/dashboard/inbox/conversation",
     "/dashboard/opt-outs",
     "/dashboard/opt-outs/remove",
