@@ -18,10 +18,8 @@ use outbound::simulator::{self, Simulator, SimulatorPorts, SimulatorSettings};
 use outbound::smpp::SmppTls;
 use outbound::{
     AbsentCarrier, HttpCarrier, HttpReports, SmppCarrier, SmppSettings, Upstream, UpstreamReports,
-    UpstreamSettings,
 };
 use tokio::sync::watch;
-use url::Url;
 
 use crate::config::routes::{KnownCarrier, Route};
 use crate::config::{Config, carriers as settings};
@@ -205,7 +203,7 @@ impl Carriers {
                     .context("simulator.journal cannot be opened")?
             }
             settings::Carrier::Upstream(settings) => {
-                let settings = upstream_settings(settings, &built_from.base_url)?;
+                let settings = settings.settings(&built_from.base_url)?;
                 let carrier = Upstream::start(settings, sink, handsets, self.clock.clone());
                 upstream.insert(carrier).clone()
             }
@@ -292,27 +290,6 @@ pub(crate) fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<S
             carrier.system_id,
             carrier.password.0,
         )
-    })
-}
-
-pub(crate) fn upstream_settings(
-    carrier: &settings::UpstreamCarrier,
-    base_url: &str,
-) -> anyhow::Result<UpstreamSettings> {
-    let name = &carrier.name;
-    let report_url = match &carrier.report_url {
-        Some(url) => url.clone(),
-        None => Url::parse(base_url).with_context(|| format!("carrier '{name}': report_url"))?,
-    };
-    Ok(UpstreamSettings {
-        name: name.clone(),
-        url: carrier.url.clone(),
-        token: carrier.token.0.clone(),
-        header: carrier.header.parse()?,
-        report_url,
-        window: carrier.window,
-        max_per_second: carrier.max_per_second,
-        timeout: Duration::from_secs(carrier.timeout_s),
     })
 }
 

@@ -371,6 +371,6 @@ async fn wait_until(mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = std::time::Instant::now() + TEST_TIMEOUT;
     while !is_so().await {
         assert!(std::time::Instant::now() < deadline, "it does not happen");
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await; // tidy: between two looks at a state that has a deadline
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::ensure;
 use outbound::{HttpCarrier, SmppCarrier, Upstream};
 
-use crate::carriers::{smpp_settings, upstream_settings};
+use crate::carriers::smpp_settings;
 use crate::config::Config;
 use crate::config::carriers::Carrier;
 
@@ -44,7 +44,7 @@ async fn connect(config: &Config, carrier: &Carrier) -> anyhow::Result<()> {
         Carrier::Smpp(carrier) => SmppCarrier::try_connection(&smpp_settings(carrier)?).await,
         Carrier::Upstream(carrier) => {
             let base_url = config.base_url(config.server.listen);
-            Upstream::try_connection(&upstream_settings(carrier, &base_url)?).await
+            Upstream::try_connection(&carrier.settings(&base_url)?).await
         }
         Carrier::Http(carrier) => {
             let base_url = config.base_url(config.server.listen);

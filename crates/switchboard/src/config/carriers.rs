@@ -6,12 +6,13 @@ mod http_tables;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
 use domain::Channel;
 use engine::sending::routing::MAX_CARRIERS;
-use outbound::simulator;
 use outbound::smpp::{BindMode, Gsm7Form, IdForm, LongText};
+use outbound::{UpstreamSettings, simulator};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -289,6 +290,27 @@ fn upstream_timeout_s() -> u64 {
 }
 
 impl UpstreamCarrier {
+    /// The carrier's settings. `base_url` is where this service is reached unless `report_url` says otherwise.
+    pub(crate) fn settings(&self, base_url: &str) -> anyhow::Result<UpstreamSettings> {
+        let name = &self.name;
+        let report_url = match &self.report_url {
+            Some(url) => url.clone(),
+            None => {
+                Url::parse(base_url).with_context(|| format!("carrier '{name}': report_url"))?
+            }
+        };
+        Ok(UpstreamSettings {
+            name: name.clone(),
+            url: self.url.clone(),
+            token: self.token.0.clone(),
+            header: self.header.parse()?,
+            report_url,
+            window: self.window,
+            max_per_second: self.max_per_second,
+            timeout: Duration::from_secs(self.timeout_s),
+        })
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         for (key, url) in [
             ("url", Some(&self.url)),

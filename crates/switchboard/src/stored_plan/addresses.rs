@@ -4,7 +4,6 @@ use domain::encryption::KEY_BYTES;
 use domain::ports::Store;
 use outbound::http::CarrierLinks;
 
-use crate::carriers::upstream_settings;
 use crate::config::Config;
 use crate::config::carriers::Carrier;
 
@@ -27,7 +26,7 @@ pub(crate) fn inbound_url(
 ) -> anyhow::Result<Option<String>> {
     match carrier {
         Carrier::Upstream(upstream) => {
-            let url = upstream_settings(upstream, base_url)?.inbound_url();
+            let url = upstream.settings(base_url)?.inbound_url();
             Ok(Some(url.to_string()))
         }
         Carrier::Http(carrier) if carrier.has_inbound() => {

@@ -20,7 +20,6 @@ use outbound::http::{HttpPorts, PROOF_PURPOSE};
 use outbound::{HttpCarrier, Upstream};
 
 use super::addresses::base_url;
-use crate::carriers::upstream_settings;
 use crate::config::Config;
 use crate::config::carriers::Carrier;
 use crate::outside;
@@ -127,7 +126,7 @@ impl Trial {
                 HttpCarrier::start(settings.settings(&base_url, keys)?, ports)
             }
             Carrier::Upstream(settings) => {
-                let settings = upstream_settings(settings, &base_url)?;
+                let settings = settings.settings(&base_url)?;
                 Upstream::start(settings, Arc::new(Nowhere), Arc::new(Nowhere), clock)
             }
             Carrier::Smpp(_) | Carrier::Simulator(_) => bail!(

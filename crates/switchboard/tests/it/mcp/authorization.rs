@@ -123,6 +123,11 @@ fn without_a_valid_token_everything_is_401() {
         let response = service.raw("POST", "/mcp", &[], body.as_bytes());
         check_unauthorized(body, &service, &response, false);
     }
+}
+
+#[test]
+fn without_a_valid_token_no_tool_can_be_called() {
+    let service = start();
     for (name, _) in TOOLS {
         let response = service.call_tool("sb_nonsense", name, &json!({}));
         check_unauthorized(name, &service, &response, true);

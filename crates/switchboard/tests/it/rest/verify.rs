@@ -274,9 +274,10 @@ fn a_repeated_request_sends_one_code(backend: Backend) {
     let stored = service.call_with(&service.token, "POST", "/sms", &key, sms.as_bytes());
     assert_eq!(stored.status, 200, "{}", stored.text());
     assert_refused(&send(&service, "two", &body), 409, "Idempotency-Key");
+    assert_eq!(service.stored(), 2, "one code and one message");
     service.server.restart();
     assert_eq!(send(&service, "one", &body).text(), first.text());
-    assert_eq!(service.stored(), 2, "one code and one message");
+    assert_eq!(service.stored(), 0, "nothing since the restart");
     let code = json!({ "code": 1234 });
     let path = format!("/verify/{id}/check");
     assert_refused(

@@ -56,32 +56,19 @@ fn forms() -> Vec<Form> {
 
 /// Those of carriers and routes in the database.
 fn plan_forms() -> Vec<Form> {
+    let description =
+        "kind = \"http\"\n[request]\nurl = \"http://127.0.0.1:1/\"\nquery = { to = \"{{ to }}\" }";
+    let carrier = || vec![field("name", "beta"), field("description", description)];
     vec![
-        (
-            "/dashboard/operator/carriers/new",
-            vec![
-                field("name", "beta"),
-                field(
-                    "description",
-                    "kind = \"smpp\"\naddress = \"127.0.0.1:1\"\nsystem_id = \"x\"",
-                ),
-            ],
-        ),
-        (
-            "/dashboard/operator/carriers/edit",
-            vec![field("name", "beta"), field("description", "")],
-        ),
-        (
-            "/dashboard/operator/carriers/remove",
-            vec![field("name", "beta"), field("sure", "yes")],
-        ),
+        ("/dashboard/operator/carriers/new", carrier()),
+        ("/dashboard/operator/carriers/edit", carrier()),
         (
             "/dashboard/operator/carriers/test",
             vec![field("name", "beta"), field("to", "+37120000001")],
         ),
         (
-            "/dashboard/operator/carriers/undo",
-            vec![field("to", "0"), field("sure", "yes")],
+            "/dashboard/operator/carriers/remove",
+            vec![field("name", "beta"), field("sure", "yes")],
         ),
         (
             "/dashboard/operator/routes/edit",
@@ -90,6 +77,10 @@ fn plan_forms() -> Vec<Form> {
         (
             "/dashboard/operator/routes/remove",
             vec![field("name", "all"), field("sure", "yes")],
+        ),
+        (
+            "/dashboard/operator/carriers/undo",
+            vec![field("to", "0"), field("sure", "yes")],
         ),
     ]
 }
