@@ -1,5 +1,7 @@
 //! Traffic figures: how many messages were sent, how they ended and what they cost, from counts in the store.
 
+mod latency;
+
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -12,6 +14,8 @@ use jiff::tz::TimeZone;
 use numbering::reference::Reference;
 
 use crate::catalogue::Catalogues;
+
+pub use latency::{Histogram, Latencies, Latency};
 
 /// Length of the hourly series.
 pub const HOURS: usize = 48;
@@ -185,14 +189,11 @@ impl Traffic {
         first: Date,
         last: Date,
     ) -> Result<Period, StoreError> {
-        let days = midnight(last).duration_since(midnight(first)).as_hours() / 24 + 1;
-        let days = usize::try_from(days).unwrap_or_default();
-        let days = days.clamp(1, MAX_PERIOD_DAYS);
         let until = midnight(last)
             .saturating_add(DAY)
             .expect("a length of hours");
-        let starts = starts(midnight(last), DAY, days);
-        let before = self::starts(starts[0], DAY, days + 1);
+        let starts = period_days(first, last);
+        let before = self::starts(starts[0], DAY, starts.len() + 1);
         let counts = self
             .store
             .list_traffic(account, Span::Day, before[0], until)
@@ -200,6 +201,13 @@ impl Traffic {
         let reference = self.catalogues.live().reference.clone();
         Ok(period(&starts, &counts, &reference))
     }
+}
+
+/// The days from the first to the last, at most [`MAX_PERIOD_DAYS`].
+fn period_days(first: Date, last: Date) -> Vec<Timestamp> {
+    let days = midnight(last).duration_since(midnight(first)).as_hours() / 24 + 1;
+    let days = usize::try_from(days).unwrap_or_default();
+    starts(midnight(last), DAY, days.clamp(1, MAX_PERIOD_DAYS))
 }
 
 fn midnight(day: Date) -> Timestamp {
