@@ -10,13 +10,14 @@ use axum::routing::get;
 use domain::ports::AccountRecord;
 use domain::{Code, Country, Money, Timestamp};
 use engine::reading::traffic::{
-    self, FallingRate, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
+    self, FallingRate, Histogram, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
 };
 use http::StatusCode;
 use jiff::SignedDuration;
 use jiff::civil::Date;
 
 use crate::Dashboard;
+use crate::kit::chart::latency::{LatencyChart, duration};
 use crate::kit::chart::{Chart, Item, Tally};
 use crate::kit::failure::Failure;
 use crate::kit::format::{Amount, count};
@@ -90,6 +91,7 @@ struct Status {
     currency: String,
     figures: Vec<Figures>,
     charts: Vec<Chart>,
+    latency: Option<LatencyChart>,
     falling: Option<FallingRate>,
 }
 
@@ -101,6 +103,8 @@ struct Figures {
     cost: Amount,
     /// How the delivery rate differs from that of the days before.
     change: Option<String>,
+    /// The percentiles.
+    latency: Option<String>,
 }
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -181,17 +185,20 @@ async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Resp
 impl Dashboard {
     async fn status(&self, account: &AccountRecord) -> Result<Status, Failure> {
         let now = self.engine.now();
-        let overview = self.engine.traffic.overview(Some(account.id), now).await?;
+        let traffic = &self.engine.traffic;
+        let overview = traffic.overview(Some(account.id), now).await?;
+        let latencies = traffic.recent_latencies(account.id, now).await?;
         let currency = &self.settings.currency;
         Ok(Status {
             account: account.name.clone(),
             balance: Amount::new(account.balance, currency),
             currency: currency.clone(),
             figures: vec![
-                Figures::new("Today", overview.today, currency),
-                Figures::new("7 days", overview.last_7_days, currency),
+                Figures::new("Today", overview.today, latencies.sum(1), currency),
+                Figures::new("7 days", overview.last_7_days, latencies.sum(7), currency),
             ],
             charts: charts(&overview),
+            latency: LatencyChart::new(&latencies),
             falling: FallingRate::find(&overview.days),
         })
     }
@@ -205,6 +212,8 @@ impl Dashboard {
     ) -> Result<Status, Failure> {
         let traffic = &self.engine.traffic;
         let period = traffic.period(Some(account.id), first, last).await?;
+        let latencies = traffic.latencies(account.id, first, last).await?;
+        let latency = latencies.sum(MAX_PERIOD_DAYS);
         let currency = &self.settings.currency;
         let before = match period.days.len() {
             1 => "The day before".to_owned(),
@@ -227,11 +236,17 @@ impl Dashboard {
             figures: vec![
                 Figures {
                     change: change(period.before, period.totals),
-                    ..Figures::new(&format!("{first} to {last}"), period.totals, currency)
+                    ..Figures::new(
+                        &format!("{first} to {last}"),
+                        period.totals,
+                        latency,
+                        currency,
+                    )
                 },
-                Figures::new(&before, period.before, currency),
+                Figures::new(&before, period.before, latencies.before, currency),
             ],
             charts,
+            latency: LatencyChart::new(&latencies),
             falling: None,
         })
     }
@@ -244,8 +259,9 @@ impl Status {
 }
 
 impl Figures {
-    fn new(label: &str, totals: Totals, currency: &str) -> Self {
+    fn new(label: &str, totals: Totals, latencies: Histogram, currency: &str) -> Self {
         let tally = Tally::from(totals);
+        let percentiles = latencies.latency();
         Self {
             label: label.to_owned(),
             ended: count(tally.all()),
@@ -253,6 +269,8 @@ impl Figures {
             failed: count(tally.failed + tally.expired),
             cost: Amount::new(tally.cost, currency),
             change: None,
+            latency: percentiles
+                .map(|it| format!("{}, {}", duration(it.p50_ms), duration(it.p95_ms))),
         }
     }
 }
@@ -379,85 +397,4 @@ fn rows<T>(shares: &[Share<T>], describe: impl Fn(&T) -> (String, Option<String>
 }
 
 #[cfg(test)]
-mod tests {
-    use domain::Network;
-
-    use super::*;
-
-    fn share<T>(of: T, delivered: u64) -> Share<T> {
-        Share {
-            of,
-            totals: Totals {
-                sent: delivered,
-                delivered,
-                ..Totals::default()
-            },
-        }
-    }
-
-    #[test]
-    fn a_period_has_a_first_and_a_last_day() {
-        for (query, is_shown, is_refused) in [
-            ("", false, false),
-            ("from=2026-01-01&to=2026-01-31", true, false),
-            ("from=2026-01-01&to=2026-01-01", true, false),
-            ("from=2026-01-01&to=2026-02-01", false, true),
-            ("from=2026-01-02&to=2026-01-01", false, true),
-            ("from=2026-01-01", false, true),
-            ("from=soon&to=2026-01-01", false, true),
-        ] {
-            let form = PeriodForm::read(&Query::new("/dashboard", query));
-            let got = (form.days.is_some(), form.problem.is_some());
-            assert_eq!(got, (is_shown, is_refused), "{query}");
-        }
-    }
-
-    #[test]
-    fn the_change_of_the_delivery_rate_is_in_points() {
-        let totals = |sent, delivered| Totals {
-            sent,
-            delivered,
-            ..Totals::default()
-        };
-        for (before, now, expected) in [
-            (totals(100, 90), totals(200, 190), Some("+5.0 points")),
-            (
-                totals(1000, 905),
-                totals(1000, 880),
-                Some("\u{2212}2.5 points"),
-            ),
-            (totals(10, 9), totals(100, 90), Some("\u{b1}0.0 points")),
-            (totals(0, 0), totals(100, 90), None),
-        ] {
-            assert_eq!(change(before, now).as_deref(), expected, "{now:?}");
-        }
-    }
-
-    #[test]
-    fn small_rows_are_summed_up() {
-        let shares: Vec<_> = (0..12_u64)
-            .map(|number| share(number, 20 - number))
-            .collect();
-        let items = rows(&shares, |number| (number.to_string(), None));
-        assert_eq!(items.len(), MAX_ROWS);
-        assert_eq!((items[0].name.as_str(), items[0].tally.all()), ("0", 20));
-        let last = items.last().expect("a row");
-        assert_eq!((last.name.as_str(), last.tally.all()), ("5 others", 55));
-        let few = rows(&shares[..MAX_ROWS], |number| (number.to_string(), None));
-        assert_eq!(few.last().map(|item| item.name.as_str()), Some("7"));
-    }
-
-    #[test]
-    fn operators_are_named_as_far_as_known() {
-        let named = |country: Option<&str>, name: Option<&str>, network: Option<&str>| {
-            operator(&OperatorName {
-                country: country.map(|code| Country::parse(code).expect("a country")),
-                name: name.map(Box::from),
-                network: network.map(|code| code.parse::<Network>().expect("a network")),
-            })
-        };
-        assert_eq!(named(Some("LV"), Some("Tele2"), None), "Tele2, LV");
-        assert_eq!(named(None, None, Some("24799")), "24799");
-        assert_eq!(named(None, None, None), "unknown");
-    }
-}
+mod tests;

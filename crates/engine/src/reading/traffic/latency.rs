@@ -75,7 +75,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    fn new(days: &[Timestamp], counts: &[LatencyCount]) -> Self {
+    pub fn new(days: &[Timestamp], counts: &[LatencyCount]) -> Self {
         let mut latencies = Self {
             days: days
                 .iter()
