@@ -60,7 +60,8 @@ pub use export::{
     ExportFilter, ExportPage, ExportRange, ExportStore, ExportedMessage, LedgerTotals,
 };
 pub use history::{
-    Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, StateName,
+    Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, Place,
+    StateName,
 };
 pub use inbound::{
     Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundOwner, InboundPart,

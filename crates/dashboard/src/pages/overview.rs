@@ -328,7 +328,8 @@ fn share_charts(
 ) -> [Chart; 3] {
     let country = |country: &Option<Country>| {
         let name = country.map_or(UNKNOWN, Country::short_name);
-        (name.to_owned(), None)
+        let address = country.map(|country| found_by(&[("country", country.as_str())]));
+        (name.to_owned(), address)
     };
     let error = |code: &Code| {
         let entry = code.entry();
@@ -336,12 +337,30 @@ fn share_charts(
         (format!("{} {}", entry.number, entry.words), Some(address))
     };
     let (countries, errors) = (rows(countries, country), rows(errors, error));
-    let operators = rows(operators, |name| (operator(name), None));
+    let operators = rows(operators, |name| (operator(name), operator_address(name)));
     [
         Chart::rows("countries", "By country", "Country", countries),
         Chart::rows("operators", "By operator", "Operator", operators),
         Chart::rows("errors", "By error", "Error", errors),
     ]
+}
+
+/// The list of messages with these filters.
+fn found_by(filters: &[(&str, &str)]) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(filters);
+    format!("/dashboard/messages?{}", query.finish())
+}
+
+fn operator_address(operator: &OperatorName) -> Option<String> {
+    if let Some(network) = operator.network {
+        return Some(found_by(&[("network", &network.to_string())]));
+    }
+    let (country, name) = (operator.country?, operator.name.as_deref()?);
+    Some(found_by(&[
+        ("country", country.as_str()),
+        ("operator", name),
+    ]))
 }
 
 fn operator(operator: &OperatorName) -> String {

@@ -1,6 +1,7 @@
 //! Traffic figures: how many messages were sent, how they ended and what they cost, from counts in the store.
 
 mod latency;
+mod places;
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -16,6 +17,7 @@ use numbering::reference::Reference;
 use crate::catalogue::Catalogues;
 
 pub use latency::{Histogram, Latencies, Latency};
+pub use places::{country_places, operator_places};
 
 /// Length of the hourly series.
 pub const HOURS: usize = 48;

@@ -78,3 +78,30 @@ fn operators_are_named_as_far_as_known() {
     assert_eq!(named(None, None, Some("24799")), "24799");
     assert_eq!(named(None, None, None), "unknown");
 }
+
+#[test]
+fn operators_lead_to_their_messages() {
+    for (country, name, network, address) in [
+        (
+            Some("LV"),
+            Some("A & B"),
+            None,
+            Some("/dashboard/messages?country=LV&operator=A+%26+B"),
+        ),
+        (
+            None,
+            None,
+            Some("24799"),
+            Some("/dashboard/messages?network=24799"),
+        ),
+        (Some("LV"), None, None, None),
+        (None, None, None, None),
+    ] {
+        let operator = OperatorName {
+            country: country.map(|code| Country::parse(code).expect("a country")),
+            name: name.map(Box::from),
+            network: network.map(|code| code.parse::<Network>().expect("a network")),
+        };
+        assert_eq!(operator_address(&operator).as_deref(), address);
+    }
+}
