@@ -186,21 +186,16 @@ async fn messages_are_found_by_every_condition(store: Arc<dyn Store>) {
         let matches_filter = |known: &&Sample| {
             let submission = &known.submission;
             let Recipient {
-                to,
-                network,
-                country,
-                ..
+                to, network: on, ..
             } = submission.recipients[0];
-            let place = network.map(Place::Network).or(country.map(Place::Country));
+            let inside = submission.recipients[0].country.map(Place::Country);
+            let place = on.map(Place::Network).or(inside);
             let shown = submission.from.as_ref().map(Originator::to_string);
             filter.account.is_none_or(|account| account == known.owner)
                 && filter.to.is_none_or(|wanted| wanted == to)
                 && filter.channel.is_none_or(|it| it == submission.channel)
                 && (filter.from.is_none() || filter.from == shown)
-                && filter
-                    .places
-                    .as_ref()
-                    .is_none_or(|it| it.iter().any(|it| Some(*it) == place))
+                && (filter.places.iter()).all(|it| it.iter().any(|it| Some(*it) == place))
                 && filter.since.is_none_or(|it| submission.accepted_at >= it)
                 && filter.until.is_none_or(|it| submission.accepted_at < it)
         };
