@@ -10,7 +10,7 @@ use axum::routing::get;
 use domain::ports::AccountRecord;
 use domain::{Code, Country, Money, Timestamp};
 use engine::reading::traffic::{
-    self, FallingRate, Histogram, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
+    self, Histogram, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
 };
 use http::StatusCode;
 use jiff::SignedDuration;
@@ -22,7 +22,7 @@ use crate::kit::chart::{Chart, Item, Tally};
 use crate::kit::failure::Failure;
 use crate::kit::format::{Amount, count};
 use crate::kit::live::{self, Fragment};
-use crate::kit::page::{AlertLine, Frame, show as show_page};
+use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 
@@ -92,7 +92,6 @@ struct Status {
     figures: Vec<Figures>,
     charts: Vec<Chart>,
     latency: Option<LatencyChart>,
-    falling: Option<FallingRate>,
 }
 
 struct Figures {
@@ -135,8 +134,6 @@ async fn show(
         )),
         _ => member.frame(),
     };
-    let mut frame = frame;
-    frame.alerts.extend(status.falling.map(falling_line));
     let available = account.balance.plus(account.rules.credit_limit);
     let page = OverviewPage {
         frame,
@@ -199,7 +196,6 @@ impl Dashboard {
             ],
             charts: charts(&overview),
             latency: LatencyChart::new(&latencies),
-            falling: FallingRate::find(&overview.days),
         })
     }
 
@@ -247,7 +243,6 @@ impl Dashboard {
             ],
             charts,
             latency: LatencyChart::new(&latencies),
-            falling: None,
         })
     }
 }
@@ -290,19 +285,6 @@ fn change(before: Totals, now: Totals) -> Option<String> {
     };
     let points = points.unsigned_abs();
     Some(format!("{sign}{}.{} points", points / 10, points % 10))
-}
-
-/// The alert at the top of the overview.
-fn falling_line(falling: FallingRate) -> AlertLine {
-    let share = |totals: Totals| Tally::from(totals).share();
-    AlertLine {
-        text: format!(
-            "The delivery rate is falling: {} since yesterday, {} in the 7 days before",
-            share(falling.now),
-            share(falling.before)
-        ),
-        path: "/dashboard/messages?state=failed",
-    }
 }
 
 fn charts(overview: &traffic::Overview) -> Vec<Chart> {

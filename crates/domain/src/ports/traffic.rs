@@ -70,6 +70,15 @@ pub struct LatencyCount {
     pub messages: u64,
 }
 
+/// Messages of an account that ended on a day (UTC), without the cancelled ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryCount {
+    pub account: AccountId,
+    pub day: Timestamp,
+    pub sent: u64,
+    pub delivered: u64,
+}
+
 /// Counts of ended messages. A message is counted in the transaction that ends it, so that it counts exactly once.
 #[async_trait]
 pub trait TrafficStore: Send + Sync + 'static {
@@ -81,6 +90,13 @@ pub trait TrafficStore: Send + Sync + 'static {
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<TrafficCount>, StoreError>;
+
+    /// The deliveries of every account that sent something, from `from` to before `until`, sorted by account and day.
+    async fn list_deliveries(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<DeliveryCount>, StoreError>;
 
     /// The latencies of an account, from `from` to before `until`, sorted by day and bucket.
     async fn list_latencies(

@@ -81,21 +81,35 @@ impl FallingRate {
     const LEAST_MESSAGES: u64 = 50;
     /// In percentage points.
     const LEAST_FALL: u64 = 10;
+    /// A rate that was falling has recovered below this, so that it does not change from moment to moment.
+    const RECOVERED_FALL: u64 = 5;
     const RECENT_DAYS: usize = 2;
     const DAYS_BEFORE: usize = 7;
 
+    /// The days that are compared, oldest first.
+    pub fn days(now: Timestamp) -> Vec<Timestamp> {
+        starts(now, DAY, Self::RECENT_DAYS + Self::DAYS_BEFORE)
+    }
+
+    /// The delivery rate; `None` if it says little.
+    pub fn percent(totals: Totals) -> Option<u64> {
+        let is_enough = totals.sent >= Self::LEAST_MESSAGES;
+        is_enough.then(|| totals.delivered * 100 / totals.sent)
+    }
+
     /// Whether the rate of the last days is clearly lower than before. `days` is a daily series.
-    pub fn find(days: &[Point]) -> Option<Self> {
+    pub fn find(days: &[Point], was_falling: bool) -> Option<Self> {
         let (earlier, _) = days.split_at(days.len().saturating_sub(Self::RECENT_DAYS));
         let (now, before) = (
             sum(days, Self::RECENT_DAYS),
             sum(earlier, Self::DAYS_BEFORE),
         );
-        let rate = |totals: Totals| {
-            let is_enough = totals.sent >= Self::LEAST_MESSAGES;
-            is_enough.then(|| totals.delivered * 100 / totals.sent)
+        let least = if was_falling {
+            Self::RECOVERED_FALL
+        } else {
+            Self::LEAST_FALL
         };
-        let has_fallen = rate(now)? + Self::LEAST_FALL <= rate(before)?;
+        let has_fallen = Self::percent(now)? + least <= Self::percent(before)?;
         has_fallen.then_some(Self { now, before })
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use domain::message::Recipient;
-use domain::ports::{LATENCY_BOUNDS_US, LatencyCount, Span, TrafficCount};
+use domain::ports::{DeliveryCount, LATENCY_BOUNDS_US, LatencyCount, Span, TrafficCount};
 use domain::{Country, Money, Network, Timestamp};
 
-use super::{Corrupt, SqlRow, billing, channel, outcome};
+use super::{Corrupt, SqlRow, account_id, billing, channel, outcome};
 
 /// `traffic.status` and `traffic.error` of cancelled messages.
 pub(crate) const CANCELLED: i16 = 0;
@@ -208,6 +208,31 @@ impl CountColumns {
             messages: number(self.messages)?,
             parts: number(self.parts)?,
             cost: Money::from_micros(self.cost_micros),
+        })
+    }
+}
+
+/// The account, the day, and how many messages were sent and delivered.
+pub(crate) struct DeliveryColumns([i64; 4]);
+
+impl DeliveryColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self([
+            row.column(0)?,
+            row.column(1)?,
+            row.column(2)?,
+            row.column(3)?,
+        ]))
+    }
+
+    pub(crate) fn count(&self) -> Result<DeliveryCount, Corrupt> {
+        let [account, day, sent, delivered] = self.0;
+        let number = |number: i64| u64::try_from(number).map_err(|_| Corrupt("count"));
+        Ok(DeliveryCount {
+            account: account_id(account)?,
+            day: super::timestamp(day.saturating_mul(length_us(Span::Day)))?,
+            sent: number(sent)?,
+            delivered: number(delivered)?,
         })
     }
 }

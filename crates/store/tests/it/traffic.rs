@@ -1,6 +1,6 @@
 //! Traffic counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::delivery::SendResult;
@@ -127,6 +127,16 @@ async fn an_ended_message_is_counted_once_with_its_cost(database: Database) {
     let owner = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     end_in_every_way(&store, owner).await;
+    let listed = store
+        .list_deliveries(past(-1_000_000), future(1_000_000))
+        .await;
+    let listed = listed.expect("the store answers");
+    let (accounts, sent): (BTreeSet<_>, u64) = (
+        listed.iter().map(|it| it.account).collect(),
+        listed.iter().map(|it| it.sent).sum(),
+    );
+    assert_eq!((accounts, sent), (BTreeSet::from([owner]), 4), "{listed:?}");
+    assert_eq!(listed.iter().map(|it| it.delivered).sum::<u64>(), 1);
     for span in [Span::Hour, Span::Day] {
         assert_eq!(ends(&list(&store, Some(owner), span).await), every_end());
         assert_eq!(ends(&list(&store, None, span).await), every_end(), "of all");
