@@ -32,10 +32,12 @@ pub enum Topic {
     Certificate,
     /// Numbers of an account to which codes are slowed down, because nearly none is entered.
     Verify,
+    /// The delivery rate of an account, or of all together, that is falling.
+    DeliveryRate,
 }
 
 impl Topic {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Carrier,
         Self::Balance,
         Self::CallbackHost,
@@ -44,6 +46,7 @@ impl Topic {
         Self::Disk,
         Self::Certificate,
         Self::Verify,
+        Self::DeliveryRate,
     ];
 
     /// The name in the database.
@@ -57,6 +60,7 @@ impl Topic {
             Self::Disk => "disk",
             Self::Certificate => "certificate",
             Self::Verify => "verify",
+            Self::DeliveryRate => "delivery",
         }
     }
 
@@ -86,10 +90,11 @@ pub enum Event {
     DiskLow,
     CertificateExpiring,
     VerifySlowed,
+    DeliveryFalling,
 }
 
 impl Event {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::CarrierDown,
         Self::CarrierUp,
         Self::BalanceLow,
@@ -100,6 +105,7 @@ impl Event {
         Self::DiskLow,
         Self::CertificateExpiring,
         Self::VerifySlowed,
+        Self::DeliveryFalling,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -114,6 +120,7 @@ impl Event {
             Self::DiskLow => "disk.low",
             Self::CertificateExpiring => "certificate.expiring",
             Self::VerifySlowed => "verify.slowed",
+            Self::DeliveryFalling => "delivery.falling",
         }
     }
 
@@ -121,7 +128,11 @@ impl Event {
     pub const fn is_for_accounts(self) -> bool {
         matches!(
             self,
-            Self::BalanceLow | Self::BalanceEmpty | Self::CallbacksHostDown | Self::VerifySlowed
+            Self::BalanceLow
+                | Self::BalanceEmpty
+                | Self::CallbacksHostDown
+                | Self::VerifySlowed
+                | Self::DeliveryFalling
         )
     }
 
@@ -139,6 +150,7 @@ impl Event {
             (Topic::Disk, ..) => Some(Self::DiskLow),
             (Topic::Certificate, ..) => Some(Self::CertificateExpiring),
             (Topic::Verify, ..) => Some(Self::VerifySlowed),
+            (Topic::DeliveryRate, ..) => Some(Self::DeliveryFalling),
         }
     }
 }
@@ -151,7 +163,7 @@ impl fmt::Display for Event {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no event; choose from carrier.down, carrier.up, balance.low, balance.empty, callbacks.host_down, \
-    sender.pending, node.lost, disk.low, certificate.expiring, verify.slowed", Quoted(.0))]
+    sender.pending, node.lost, disk.low, certificate.expiring, verify.slowed, delivery.falling", Quoted(.0))]
 pub struct UnknownEvent(String);
 
 impl FromStr for Event {

@@ -60,7 +60,8 @@ pub use export::{
     ExportFilter, ExportPage, ExportRange, ExportStore, ExportedMessage, LedgerTotals,
 };
 pub use history::{
-    Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, StateName,
+    Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, Place,
+    StateName,
 };
 pub use inbound::{
     Delivered, DeliveredCopy, DeliveredResult, IfUnclear, InboundFilter, InboundOwner, InboundPart,
@@ -106,7 +107,9 @@ pub use senders::{
 pub use sessions::{NewSession, SessionStore};
 pub use smpp_users::{NewSmppUser, SmppCredentials, SmppUserStore};
 pub use templates::TemplateStore;
-pub use traffic::{Span, TrafficCount, TrafficStore};
+pub use traffic::{
+    DeliveryCount, LATENCY_BOUNDS_US, LatencyCount, Span, TrafficCount, TrafficStore,
+};
 pub use verify::{MAX_CONVERSION_ROWS, NewVerification, Started, VerifyStore};
 
 /// Why a store failed. The text says what happened, never which SQL was run.

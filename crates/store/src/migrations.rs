@@ -125,6 +125,7 @@ migrations! {
     42 "0042_report_poll" Compatible,
     43 "0043_verify_price" Compatible,
     44 "0044_smpp_users" Compatible,
+    45 "0045_latency" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -30,16 +30,17 @@ macro_rules! now_us {
 }
 
 /// Counts ended messages, to be added up later. `$ended` selects the account, time, network, country, outcome, number of
-/// parts and cost of each. The network is that of `rows::traffic::counted_network`.
+/// parts, cost and bucket of latency of each. The network is that of `rows::traffic::counted_network`.
 macro_rules! count_traffic {
     ($ended:expr) => {
         concat!(
-            "INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, messages, parts, cost_micros)
+            "INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, bucket, messages, parts,
+                cost_micros)
             SELECT e.account_id, e.final_us / 3600000000, e.channel, coalesce(e.network, 3000 + e.country, 0), e.status, e.error,
-                count(*), sum(e.parts), sum(e.cost_micros)
+                e.bucket, count(*), sum(e.parts), sum(e.cost_micros)
             FROM (",
             $ended,
-            ") AS e GROUP BY 1, 2, 3, 4, 5, 6"
+            ") AS e GROUP BY 1, 2, 3, 4, 5, 6, 7"
         )
     };
 }

@@ -52,6 +52,10 @@ const fn page(topic: Topic, is_operator: bool, is_own: bool) -> &'static str {
         Topic::CallbackHost => "/dashboard/callbacks",
         Topic::Verify if is_operator && !is_own => "/dashboard/operator/verify",
         Topic::Verify => "/dashboard/verify",
+        Topic::DeliveryRate if is_operator && !is_own => {
+            "/dashboard/operator/messages?state=failed"
+        }
+        Topic::DeliveryRate => "/dashboard/messages?state=failed",
         Topic::Sender => "/dashboard/operator/senders",
         Topic::Node | Topic::Disk | Topic::Certificate => "/dashboard/operator/nodes",
     }

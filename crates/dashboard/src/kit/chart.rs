@@ -3,6 +3,7 @@
 //! Readable without colour: delivered is solid, failed is hatched, expired is dotted; each bar has a title with its
 //! numbers, and each chart has a table.
 
+pub(crate) mod latency;
 mod rates;
 
 use domain::Money;

@@ -76,7 +76,7 @@ async fn show(
         frame = frame.with_success(format!("{} messages were accepted.", count(sent)));
     }
     let query = query.without(SAID).without("account");
-    let mut filters = Filters::read(&query);
+    let mut filters = dashboard.filters(&query);
     if let Some(id) = filters.id {
         if dashboard
             .engine
@@ -119,7 +119,7 @@ fn respond(page: &MessagesPage) -> Response {
 async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member, query: Query) -> Response {
     let query = query.at(HERE).without("before").without("account");
     let reader = Reader::member(&member);
-    let filters = Arc::new(Filters::read(&query));
+    let filters = Arc::new(dashboard.filters(&query));
     let query = Arc::new(query);
     let own = dashboard.clone();
     live::stream(&dashboard, &member, move || {

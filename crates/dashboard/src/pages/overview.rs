@@ -10,18 +10,19 @@ use axum::routing::get;
 use domain::ports::AccountRecord;
 use domain::{Code, Country, Money, Timestamp};
 use engine::reading::traffic::{
-    self, FallingRate, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
+    self, Histogram, MAX_PERIOD_DAYS, OperatorName, Point, Share, Totals,
 };
 use http::StatusCode;
 use jiff::SignedDuration;
 use jiff::civil::Date;
 
 use crate::Dashboard;
+use crate::kit::chart::latency::{LatencyChart, duration};
 use crate::kit::chart::{Chart, Item, Tally};
 use crate::kit::failure::Failure;
 use crate::kit::format::{Amount, count};
 use crate::kit::live::{self, Fragment};
-use crate::kit::page::{AlertLine, Frame, show as show_page};
+use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 
@@ -90,7 +91,7 @@ struct Status {
     currency: String,
     figures: Vec<Figures>,
     charts: Vec<Chart>,
-    falling: Option<FallingRate>,
+    latency: Option<LatencyChart>,
 }
 
 struct Figures {
@@ -101,6 +102,8 @@ struct Figures {
     cost: Amount,
     /// How the delivery rate differs from that of the days before.
     change: Option<String>,
+    /// The percentiles.
+    latency: Option<String>,
 }
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -131,8 +134,6 @@ async fn show(
         )),
         _ => member.frame(),
     };
-    let mut frame = frame;
-    frame.alerts.extend(status.falling.map(falling_line));
     let available = account.balance.plus(account.rules.credit_limit);
     let page = OverviewPage {
         frame,
@@ -181,18 +182,20 @@ async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Resp
 impl Dashboard {
     async fn status(&self, account: &AccountRecord) -> Result<Status, Failure> {
         let now = self.engine.now();
-        let overview = self.engine.traffic.overview(Some(account.id), now).await?;
+        let traffic = &self.engine.traffic;
+        let overview = traffic.overview(Some(account.id), now).await?;
+        let latencies = traffic.recent_latencies(account.id, now).await?;
         let currency = &self.settings.currency;
         Ok(Status {
             account: account.name.clone(),
             balance: Amount::new(account.balance, currency),
             currency: currency.clone(),
             figures: vec![
-                Figures::new("Today", overview.today, currency),
-                Figures::new("7 days", overview.last_7_days, currency),
+                Figures::new("Today", overview.today, latencies.sum(1), currency),
+                Figures::new("7 days", overview.last_7_days, latencies.sum(7), currency),
             ],
             charts: charts(&overview),
-            falling: FallingRate::find(&overview.days),
+            latency: LatencyChart::new(&latencies),
         })
     }
 
@@ -205,6 +208,8 @@ impl Dashboard {
     ) -> Result<Status, Failure> {
         let traffic = &self.engine.traffic;
         let period = traffic.period(Some(account.id), first, last).await?;
+        let latencies = traffic.latencies(account.id, first, last).await?;
+        let latency = latencies.sum(MAX_PERIOD_DAYS);
         let currency = &self.settings.currency;
         let before = match period.days.len() {
             1 => "The day before".to_owned(),
@@ -227,12 +232,17 @@ impl Dashboard {
             figures: vec![
                 Figures {
                     change: change(period.before, period.totals),
-                    ..Figures::new(&format!("{first} to {last}"), period.totals, currency)
+                    ..Figures::new(
+                        &format!("{first} to {last}"),
+                        period.totals,
+                        latency,
+                        currency,
+                    )
                 },
-                Figures::new(&before, period.before, currency),
+                Figures::new(&before, period.before, latencies.before, currency),
             ],
             charts,
-            falling: None,
+            latency: LatencyChart::new(&latencies),
         })
     }
 }
@@ -244,8 +254,9 @@ impl Status {
 }
 
 impl Figures {
-    fn new(label: &str, totals: Totals, currency: &str) -> Self {
+    fn new(label: &str, totals: Totals, latencies: Histogram, currency: &str) -> Self {
         let tally = Tally::from(totals);
+        let percentiles = latencies.latency();
         Self {
             label: label.to_owned(),
             ended: count(tally.all()),
@@ -253,6 +264,8 @@ impl Figures {
             failed: count(tally.failed + tally.expired),
             cost: Amount::new(tally.cost, currency),
             change: None,
+            latency: percentiles
+                .map(|it| format!("{}, {}", duration(it.p50_ms), duration(it.p95_ms))),
         }
     }
 }
@@ -272,19 +285,6 @@ fn change(before: Totals, now: Totals) -> Option<String> {
     };
     let points = points.unsigned_abs();
     Some(format!("{sign}{}.{} points", points / 10, points % 10))
-}
-
-/// The alert at the top of the overview.
-fn falling_line(falling: FallingRate) -> AlertLine {
-    let share = |totals: Totals| Tally::from(totals).share();
-    AlertLine {
-        text: format!(
-            "The delivery rate is falling: {} since yesterday, {} in the 7 days before",
-            share(falling.now),
-            share(falling.before)
-        ),
-        path: "/dashboard/messages?state=failed",
-    }
 }
 
 fn charts(overview: &traffic::Overview) -> Vec<Chart> {
@@ -310,7 +310,8 @@ fn share_charts(
 ) -> [Chart; 3] {
     let country = |country: &Option<Country>| {
         let name = country.map_or(UNKNOWN, Country::short_name);
-        (name.to_owned(), None)
+        let address = country.map(|country| found_by(&[("country", country.as_str())]));
+        (name.to_owned(), address)
     };
     let error = |code: &Code| {
         let entry = code.entry();
@@ -318,12 +319,30 @@ fn share_charts(
         (format!("{} {}", entry.number, entry.words), Some(address))
     };
     let (countries, errors) = (rows(countries, country), rows(errors, error));
-    let operators = rows(operators, |name| (operator(name), None));
+    let operators = rows(operators, |name| (operator(name), operator_address(name)));
     [
         Chart::rows("countries", "By country", "Country", countries),
         Chart::rows("operators", "By operator", "Operator", operators),
         Chart::rows("errors", "By error", "Error", errors),
     ]
+}
+
+/// The list of messages with these filters.
+fn found_by(filters: &[(&str, &str)]) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(filters);
+    format!("/dashboard/messages?{}", query.finish())
+}
+
+fn operator_address(operator: &OperatorName) -> Option<String> {
+    if let Some(network) = operator.network {
+        return Some(found_by(&[("network", &network.to_string())]));
+    }
+    let (country, name) = (operator.country?, operator.name.as_deref()?);
+    Some(found_by(&[
+        ("country", country.as_str()),
+        ("operator", name),
+    ]))
 }
 
 fn operator(operator: &OperatorName) -> String {
@@ -379,85 +398,4 @@ fn rows<T>(shares: &[Share<T>], describe: impl Fn(&T) -> (String, Option<String>
 }
 
 #[cfg(test)]
-mod tests {
-    use domain::Network;
-
-    use super::*;
-
-    fn share<T>(of: T, delivered: u64) -> Share<T> {
-        Share {
-            of,
-            totals: Totals {
-                sent: delivered,
-                delivered,
-                ..Totals::default()
-            },
-        }
-    }
-
-    #[test]
-    fn a_period_has_a_first_and_a_last_day() {
-        for (query, is_shown, is_refused) in [
-            ("", false, false),
-            ("from=2026-01-01&to=2026-01-31", true, false),
-            ("from=2026-01-01&to=2026-01-01", true, false),
-            ("from=2026-01-01&to=2026-02-01", false, true),
-            ("from=2026-01-02&to=2026-01-01", false, true),
-            ("from=2026-01-01", false, true),
-            ("from=soon&to=2026-01-01", false, true),
-        ] {
-            let form = PeriodForm::read(&Query::new("/dashboard", query));
-            let got = (form.days.is_some(), form.problem.is_some());
-            assert_eq!(got, (is_shown, is_refused), "{query}");
-        }
-    }
-
-    #[test]
-    fn the_change_of_the_delivery_rate_is_in_points() {
-        let totals = |sent, delivered| Totals {
-            sent,
-            delivered,
-            ..Totals::default()
-        };
-        for (before, now, expected) in [
-            (totals(100, 90), totals(200, 190), Some("+5.0 points")),
-            (
-                totals(1000, 905),
-                totals(1000, 880),
-                Some("\u{2212}2.5 points"),
-            ),
-            (totals(10, 9), totals(100, 90), Some("\u{b1}0.0 points")),
-            (totals(0, 0), totals(100, 90), None),
-        ] {
-            assert_eq!(change(before, now).as_deref(), expected, "{now:?}");
-        }
-    }
-
-    #[test]
-    fn small_rows_are_summed_up() {
-        let shares: Vec<_> = (0..12_u64)
-            .map(|number| share(number, 20 - number))
-            .collect();
-        let items = rows(&shares, |number| (number.to_string(), None));
-        assert_eq!(items.len(), MAX_ROWS);
-        assert_eq!((items[0].name.as_str(), items[0].tally.all()), ("0", 20));
-        let last = items.last().expect("a row");
-        assert_eq!((last.name.as_str(), last.tally.all()), ("5 others", 55));
-        let few = rows(&shares[..MAX_ROWS], |number| (number.to_string(), None));
-        assert_eq!(few.last().map(|item| item.name.as_str()), Some("7"));
-    }
-
-    #[test]
-    fn operators_are_named_as_far_as_known() {
-        let named = |country: Option<&str>, name: Option<&str>, network: Option<&str>| {
-            operator(&OperatorName {
-                country: country.map(|code| Country::parse(code).expect("a country")),
-                name: name.map(Box::from),
-                network: network.map(|code| code.parse::<Network>().expect("a network")),
-            })
-        };
-        assert_eq!(named(Some("LV"), Some("Tele2"), None), "Tele2, LV");
-        assert_eq!(named(None, None, Some("24799")), "24799");
-        assert_eq!(named(None, None, None), "unknown");
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ use crate::message::outcome::Outcome;
 use crate::message::text::Shape;
 use crate::message::{MessageState, Priority, TestMode};
 use crate::money::Money;
+use crate::number::country::Country;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 
@@ -56,6 +57,14 @@ impl StateName {
     }
 }
 
+/// Where a message goes, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Network(Network),
+    /// A country, for messages whose network is unknown.
+    Country(Country),
+}
+
 /// All given conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MessageFilter {
@@ -71,6 +80,8 @@ pub struct MessageFilter {
     pub since: Option<Timestamp>,
     /// Accepted before this time.
     pub until: Option<Timestamp>,
+    /// To one of these places.
+    pub places: Option<Vec<Place>>,
 }
 
 /// A cursor of a list. A rare item in a large table takes several pages to find, so that no page takes long.

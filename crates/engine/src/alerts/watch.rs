@@ -3,6 +3,7 @@
 //! Every worker does this. All of them observe the same database, and an alert is replaced only if it is as this node
 //! read it before it observed, so one node sends one notification for each change, and an older observation never wins.
 
+mod falling;
 mod slowed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::MOST_ALERTS;
 use super::targets::{NotifyTarget, notifications};
-use slowed::CodeCounting;
+use slowed::Counting;
 
 const OBSERVE_EVERY: Duration = Duration::from_secs(5);
 /// How many balances are observed at a time.
@@ -58,13 +59,13 @@ struct Seen {
 
 impl AlertWatch {
     pub(crate) async fn run(self: Arc<Self>) {
-        let (mut after, mut codes) = (None, CodeCounting::default());
+        let (mut after, mut codes, mut rates) = (None, Counting::default(), Counting::default());
         let mut failed = false;
         let mut tick = tokio::time::interval(OBSERVE_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            let observed = self.observe_all(&mut after, &mut codes).await;
+            let observed = self.observe_all(&mut after, &mut codes, &mut rates).await;
             if let (Err(error), false) = (&observed, failed) {
                 tracing::warn!(%error, "alerts cannot be observed; trying again");
             }
@@ -75,7 +76,8 @@ impl AlertWatch {
     async fn observe_all(
         &self,
         after: &mut Option<AccountId>,
-        codes: &mut CodeCounting,
+        codes: &mut Counting,
+        rates: &mut Counting,
     ) -> Result<(), StoreError> {
         let alerts = self.store.list_alerts(None, MOST_ALERTS).await?;
         let seen = [
@@ -85,6 +87,7 @@ impl AlertWatch {
             self.senders().await?,
             self.nodes(&alerts),
             self.slowed_prefixes(codes).await?,
+            self.falling_rates(&alerts, rates).await?,
         ];
         for seen in seen {
             self.apply(&alerts, seen).await?;

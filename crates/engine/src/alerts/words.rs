@@ -42,7 +42,17 @@ pub fn sentence(alert: &Alert) -> String {
             field(&data, "account"),
             field(&data, "prefix")
         ),
+        (Topic::DeliveryRate, _) => format!(
+            "The delivery rate of {} is falling: {} % since yesterday, {} % in the 7 days before",
+            account_or_all(&data),
+            data["rate"],
+            data["rateBefore"]
+        ),
     }
+}
+
+fn account_or_all(data: &Value) -> &str {
+    data["account"].as_str().unwrap_or("all accounts together")
 }
 
 /// Subject and text of the e-mail with a notification.
@@ -64,6 +74,7 @@ pub(crate) fn mail(body: &str) -> (String, String) {
             field(data, "account"),
             field(data, "prefix")
         ),
+        "delivery.falling" => format!("the delivery rate of {} is falling", account_or_all(data)),
         other => other.to_owned(),
     };
     let mut text = format!("{}\n\n", capitalized(&summary));

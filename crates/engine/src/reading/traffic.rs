@@ -1,5 +1,8 @@
 //! Traffic figures: how many messages were sent, how they ended and what they cost, from counts in the store.
 
+mod latency;
+mod places;
+
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -12,6 +15,9 @@ use jiff::tz::TimeZone;
 use numbering::reference::Reference;
 
 use crate::catalogue::Catalogues;
+
+pub use latency::{Histogram, Latencies, Latency};
+pub use places::{country_places, operator_places};
 
 /// Length of the hourly series.
 pub const HOURS: usize = 48;
@@ -75,21 +81,35 @@ impl FallingRate {
     const LEAST_MESSAGES: u64 = 50;
     /// In percentage points.
     const LEAST_FALL: u64 = 10;
+    /// A rate that was falling has recovered below this, so that it does not change from moment to moment.
+    const RECOVERED_FALL: u64 = 5;
     const RECENT_DAYS: usize = 2;
     const DAYS_BEFORE: usize = 7;
 
+    /// The days that are compared, oldest first.
+    pub fn days(now: Timestamp) -> Vec<Timestamp> {
+        starts(now, DAY, Self::RECENT_DAYS + Self::DAYS_BEFORE)
+    }
+
+    /// The delivery rate; `None` if it says little.
+    pub fn percent(totals: Totals) -> Option<u64> {
+        let is_enough = totals.sent >= Self::LEAST_MESSAGES;
+        is_enough.then(|| totals.delivered * 100 / totals.sent)
+    }
+
     /// Whether the rate of the last days is clearly lower than before. `days` is a daily series.
-    pub fn find(days: &[Point]) -> Option<Self> {
+    pub fn find(days: &[Point], was_falling: bool) -> Option<Self> {
         let (earlier, _) = days.split_at(days.len().saturating_sub(Self::RECENT_DAYS));
         let (now, before) = (
             sum(days, Self::RECENT_DAYS),
             sum(earlier, Self::DAYS_BEFORE),
         );
-        let rate = |totals: Totals| {
-            let is_enough = totals.sent >= Self::LEAST_MESSAGES;
-            is_enough.then(|| totals.delivered * 100 / totals.sent)
+        let least = if was_falling {
+            Self::RECOVERED_FALL
+        } else {
+            Self::LEAST_FALL
         };
-        let has_fallen = rate(now)? + Self::LEAST_FALL <= rate(before)?;
+        let has_fallen = Self::percent(now)? + least <= Self::percent(before)?;
         has_fallen.then_some(Self { now, before })
     }
 }
@@ -185,14 +205,11 @@ impl Traffic {
         first: Date,
         last: Date,
     ) -> Result<Period, StoreError> {
-        let days = midnight(last).duration_since(midnight(first)).as_hours() / 24 + 1;
-        let days = usize::try_from(days).unwrap_or_default();
-        let days = days.clamp(1, MAX_PERIOD_DAYS);
         let until = midnight(last)
             .saturating_add(DAY)
             .expect("a length of hours");
-        let starts = starts(midnight(last), DAY, days);
-        let before = self::starts(starts[0], DAY, days + 1);
+        let starts = period_days(first, last);
+        let before = self::starts(starts[0], DAY, starts.len() + 1);
         let counts = self
             .store
             .list_traffic(account, Span::Day, before[0], until)
@@ -200,6 +217,13 @@ impl Traffic {
         let reference = self.catalogues.live().reference.clone();
         Ok(period(&starts, &counts, &reference))
     }
+}
+
+/// The days from the first to the last, at most [`MAX_PERIOD_DAYS`].
+fn period_days(first: Date, last: Date) -> Vec<Timestamp> {
+    let days = midnight(last).duration_since(midnight(first)).as_hours() / 24 + 1;
+    let days = usize::try_from(days).unwrap_or_default();
+    starts(midnight(last), DAY, days.clamp(1, MAX_PERIOD_DAYS))
 }
 
 fn midnight(day: Date) -> Timestamp {

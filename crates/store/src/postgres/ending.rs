@@ -8,6 +8,7 @@ use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup;
 use domain::message::outcome::{Outcome, TakenParts};
+use domain::ports::LATENCY_BOUNDS_US;
 use domain::{Channel, Timestamp, TraceContext};
 use tokio_postgres::Row;
 
@@ -56,7 +57,10 @@ const END: &str = concat!(
         INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
         SELECT $6::bigint, due_us, id, $7::int, message_id FROM created
     ), counted AS (",
-    count_traffic!("SELECT * FROM ended WHERE channel <> 2 AND test_mode IS NULL"),
+    count_traffic!(
+        "SELECT *, CASE WHEN status = 1 THEN width_bucket(final_us - began_us, $13::bigint[]) END AS bucket
+        FROM ended WHERE channel <> 2 AND test_mode IS NULL"
+    ),
     ")
     SELECT id, channel, account_id, dlr_url, network, recipient, began_us, trace FROM ended
     UNION ALL
@@ -71,7 +75,7 @@ const SET_CHARGED: &str = "
     UPDATE message AS m SET charged_micros = 0 FROM UNNEST($1::bigint[]) AS g (id) WHERE m.id = ANY(ARRAY[g.id])";
 const COUNT_LOOKUPS: &str = count_traffic!(
     "SELECT m.account_id, m.final_us, m.channel, m.network, m.country, m.status, m.error, m.parts,
-        CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros
+        CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros, NULL::smallint AS bucket
     FROM message AS m JOIN UNNEST($1::bigint[], $2::smallint[]) AS g (id, charged) ON m.id = ANY(ARRAY[g.id])"
 );
 const MARK_SEEN: &str = "
@@ -317,9 +321,10 @@ async fn store_ends(
         .map(|sent| sent.and_then(|sent| sent.cost_micros))
         .collect();
     let networks: Vec<Option<i32>> = ends.iter().map(|end| end.network).collect();
+    let bounds_us: &[i64] = &LATENCY_BOUNDS_US;
     let values: super::Values<'_> = &[
         &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged, &carriers,
-        &sent_us, &costs, &networks,
+        &sent_us, &costs, &networks, &bounds_us,
     ];
     let ended = days.query(transaction, END, days.day(ids[0]), values);
     read_messages(&ended.await?, messages)?;

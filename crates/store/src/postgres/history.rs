@@ -56,6 +56,7 @@ macro_rules! matching {
             AND ($10::boolean IS NULL OR $10 = EXISTS (SELECT 1 FROM queue AS q
                 WHERE q.owner = -1 AND q.lane = 0 AND q.due_us = m.expires_us AND q.id = m.id))
             AND ($12::bigint IS NULL OR m.account_id = $12) AND ($13::bigint IS NULL OR m.recipient = $13)
+            AND ($14::int[] IS NULL OR coalesce(m.network, 3000 + m.country, 0) = ANY($14))
         "
     };
 }
@@ -307,6 +308,7 @@ impl Search<'_> {
             &missing,
             &self.index.account_id,
             &self.index.recipient,
+            &matching.places,
         ];
         let rows = self.store.query(OPERATION, sql, values).await?;
         read_all(&rows).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))

@@ -39,7 +39,7 @@ const CANCEL: &str = concat!(
     ), counted AS (",
     count_traffic!(
         "SELECT account_id, final_us, channel, network, country, 0::smallint AS status, 0::smallint AS error, parts,
-            0 AS cost_micros
+            0 AS cost_micros, NULL::smallint AS bucket
         FROM cancelled"
     ),
     ")

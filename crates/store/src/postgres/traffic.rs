@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use async_trait::async_trait;
 use domain::Timestamp;
 use domain::ids::AccountId;
-use domain::ports::{Span, StoreError, TrafficCount, TrafficStore};
+use domain::ports::{DeliveryCount, LatencyCount, Span, StoreError, TrafficCount, TrafficStore};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, column};
-use crate::rows::traffic::{CountColumns, first_begin, span_number};
+use crate::rows::traffic::{
+    CountColumns, DeliveryColumns, LatencyColumns, first_begin, span_number,
+};
 
 /// How many hours each span has. Only days, whose number is 1, have the network.
 macro_rules! spans {
@@ -47,6 +49,29 @@ const LIST: &str = sums!("traffic AS t WHERE t.account_id = $1");
 /// Joins by account, so that each account is read by the index.
 const LIST_ALL: &str =
     sums!("account AS a JOIN traffic AS t ON t.account_id = a.id WHERE $1::bigint IS NULL");
+/// Status 1 is delivered, 0 is cancelled.
+const LIST_DELIVERIES: &str = "
+    SELECT e.account_id, CAST(e.day AS bigint), CAST(sum(e.messages) AS bigint),
+        CAST(sum(CASE e.status WHEN 1 THEN e.messages ELSE 0 END) AS bigint)
+    FROM (
+        SELECT t.account_id, t.begins AS day, t.status, t.messages
+        FROM account AS a JOIN traffic AS t ON t.account_id = a.id
+        WHERE t.span = 1 AND t.begins >= $1::bigint AND t.begins < $2::bigint
+        UNION ALL
+        SELECT account_id, hour / 24, status, messages FROM traffic_fresh
+        WHERE hour / 24 >= $1::bigint AND hour / 24 < $2::bigint
+    ) AS e
+    WHERE e.status <> 0 GROUP BY 1, 2 ORDER BY 1, 2";
+const LIST_LATENCIES: &str = "
+    SELECT CAST(e.day AS bigint), e.bucket, CAST(sum(e.messages) AS bigint)
+    FROM (
+        SELECT day, bucket, messages FROM latency_day
+        WHERE account_id = $1::bigint AND day >= $2::bigint AND day < $3::bigint
+        UNION ALL
+        SELECT hour / 24, bucket, messages FROM traffic_fresh
+        WHERE account_id = $1::bigint AND bucket IS NOT NULL AND hour / 24 >= $2::bigint AND hour / 24 < $3::bigint
+    ) AS e
+    GROUP BY 1, 2 ORDER BY 1, 2";
 /// Skips rows that another node is adding up. Rows are locked in the order of the key, so that two nodes cannot
 /// deadlock.
 const ADD_UP: &str = concat!(
@@ -65,6 +90,11 @@ const ADD_UP: &str = concat!(
         ON CONFLICT (account_id, span, begins, channel, network, status, error, shard) DO UPDATE
         SET messages = t.messages + excluded.messages, parts = t.parts + excluded.parts,
             cost_micros = t.cost_micros + excluded.cost_micros
+    ), latencies AS (
+        INSERT INTO latency_day AS l (account_id, day, bucket, messages)
+        SELECT account_id, hour / 24, bucket, sum(messages) FROM taken WHERE bucket IS NOT NULL
+        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+        ON CONFLICT (account_id, day, bucket) DO UPDATE SET messages = l.messages + excluded.messages
     )
     SELECT count(*), max(id) FROM taken"
 );
@@ -110,6 +140,33 @@ impl TrafficStore for PostgresStore {
         let values: super::Values<'_> = &[&account, &span_number(span), &first, &end];
         self.list("list traffic", sql, values, |row| {
             CountColumns::read(row)?.count(span)
+        })
+        .await
+    }
+
+    async fn list_deliveries(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<DeliveryCount>, StoreError> {
+        let (first, end) = (first_begin(Span::Day, from), first_begin(Span::Day, until));
+        let values: super::Values<'_> = &[&first, &end];
+        self.list("list deliveries", LIST_DELIVERIES, values, |row| {
+            DeliveryColumns::read(row)?.count()
+        })
+        .await
+    }
+
+    async fn list_latencies(
+        &self,
+        account: AccountId,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<LatencyCount>, StoreError> {
+        let (first, end) = (first_begin(Span::Day, from), first_begin(Span::Day, until));
+        let values: super::Values<'_> = &[&account.as_i64(), &first, &end];
+        self.list("list latencies", LIST_LATENCIES, values, |row| {
+            LatencyColumns::read(row)?.count()
         })
         .await
     }

@@ -4,13 +4,14 @@ use domain::delivery::CallbackAttempt;
 use domain::ids::AccountId;
 use domain::ports::{
     CallbackRecord, ID_BLOCK_LIFETIME, MessageDetail, MessageFilter, MessageSummary, Page,
-    PartDetail, StateName,
+    PartDetail, Place, StateName,
 };
 use domain::{Code, MessageId, Money, Msisdn, Originator, Outcome};
 
 use super::binds::pool_of;
 use super::dispatch::{interactive, priority, shape, test_mode};
 use super::records::recipient;
+use super::traffic::place_code;
 use super::{
     CANCELLED, Corrupt, MessageColumns, QUEUED, SCHEDULED, SqlRow, account_id, channel_number,
     message_id, micros, originator, outcome, timestamp, utf8,
@@ -47,6 +48,8 @@ pub(crate) struct MatchColumns {
     pub(crate) error: Option<i16>,
     pub(crate) since_us: i64,
     pub(crate) until_us: i64,
+    /// As [`place_code`] gives them.
+    pub(crate) places: Option<Vec<i32>>,
 }
 
 /// How much earlier a message may have been accepted than another with a lower ID, including differences of clocks.
@@ -138,8 +141,17 @@ impl MatchColumns {
             error: error.map(|error| i16::try_from(error).expect("the catalogue ends at 999")),
             since_us: filter.since.map_or(i64::MIN, micros),
             until_us: filter.until.map_or(i64::MAX, micros),
+            places: filter.places.as_deref().map(place_codes),
         }
     }
+}
+
+fn place_codes(places: &[Place]) -> Vec<i32> {
+    let code = |place: &Place| match *place {
+        Place::Network(network) => place_code(Some(network), None),
+        Place::Country(country) => place_code(None, Some(country)),
+    };
+    places.iter().map(code).collect()
 }
 
 impl IndexColumns {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use domain::message::Recipient;
-use domain::ports::{Span, TrafficCount};
+use domain::ports::{DeliveryCount, LATENCY_BOUNDS_US, LatencyCount, Span, TrafficCount};
 use domain::{Country, Money, Network, Timestamp};
 
-use super::{Corrupt, SqlRow, billing, channel, outcome};
+use super::{Corrupt, SqlRow, account_id, billing, channel, outcome};
 
 /// `traffic.status` and `traffic.error` of cancelled messages.
 pub(crate) const CANCELLED: i16 = 0;
@@ -78,6 +78,23 @@ pub(crate) struct EndedMessage {
     /// The charge minus the refund.
     pub(crate) cost_micros: i64,
     pub(crate) at_us: i64,
+    /// As [`latency_bucket`] gives it; `None` if it was not delivered, and for lookups.
+    pub(crate) bucket: Option<i16>,
+}
+
+/// `latency_day.bucket` of a message that began and was delivered at these times. `END` does the same in SQL.
+pub(crate) fn latency_bucket(began_us: i64, ended_us: i64) -> i16 {
+    let latency_us = ended_us.saturating_sub(began_us);
+    let reached = LATENCY_BOUNDS_US.partition_point(|bound_us| *bound_us <= latency_us);
+    i16::try_from(reached).unwrap_or(i16::MAX)
+}
+
+/// The key of a row of `latency_day`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LatencyKey {
+    pub(crate) account_id: i64,
+    pub(crate) day: i64,
+    pub(crate) bucket: i16,
 }
 
 /// The key of a row of `traffic`, without the shard: a single writer needs no shards.
@@ -102,7 +119,10 @@ pub(crate) struct TrafficSums {
 
 /// Counts a batch in memory, so that each row is written once.
 #[derive(Debug, Default)]
-pub(crate) struct Tally(BTreeMap<TrafficKey, TrafficSums>);
+pub(crate) struct Tally {
+    counts: BTreeMap<TrafficKey, TrafficSums>,
+    latencies: BTreeMap<LatencyKey, i64>,
+}
 
 impl Tally {
     pub(crate) fn add(&mut self, ended: &EndedMessage) {
@@ -119,16 +139,29 @@ impl Tally {
                 status: ended.status,
                 error: ended.error,
             };
-            let sums = self.0.entry(key).or_default();
+            let sums = self.counts.entry(key).or_default();
             sums.messages += 1;
             sums.parts += i64::from(ended.parts);
             sums.cost_micros += ended.cost_micros;
+        }
+        if let Some(bucket) = ended.bucket {
+            let key = LatencyKey {
+                account_id: ended.account_id,
+                day: ended.at_us.div_euclid(length_us(Span::Day)),
+                bucket,
+            };
+            *self.latencies.entry(key).or_default() += 1;
         }
     }
 
     /// The counts, in the order of their keys.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&TrafficKey, &TrafficSums)> {
-        self.0.iter()
+        self.counts.iter()
+    }
+
+    /// The number of messages by latency, in the order of their keys.
+    pub(crate) fn latencies(&self) -> impl Iterator<Item = (&LatencyKey, &i64)> {
+        self.latencies.iter()
     }
 }
 
@@ -179,9 +212,78 @@ impl CountColumns {
     }
 }
 
+/// The account, the day, and how many messages were sent and delivered.
+pub(crate) struct DeliveryColumns([i64; 4]);
+
+impl DeliveryColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self([
+            row.column(0)?,
+            row.column(1)?,
+            row.column(2)?,
+            row.column(3)?,
+        ]))
+    }
+
+    pub(crate) fn count(&self) -> Result<DeliveryCount, Corrupt> {
+        let [account, day, sent, delivered] = self.0;
+        let number = |number: i64| u64::try_from(number).map_err(|_| Corrupt("count"));
+        Ok(DeliveryCount {
+            account: account_id(account)?,
+            day: super::timestamp(day.saturating_mul(length_us(Span::Day)))?,
+            sent: number(sent)?,
+            delivered: number(delivered)?,
+        })
+    }
+}
+
+/// The columns of a row of `latency_day`.
+pub(crate) struct LatencyColumns {
+    day: i64,
+    bucket: i16,
+    messages: i64,
+}
+
+impl LatencyColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            day: row.column(0)?,
+            bucket: row.column(1)?,
+            messages: row.column(2)?,
+        })
+    }
+
+    pub(crate) fn count(&self) -> Result<LatencyCount, Corrupt> {
+        let bucket = usize::try_from(self.bucket).ok();
+        Ok(LatencyCount {
+            day: super::timestamp(self.day.saturating_mul(length_us(Span::Day)))?,
+            bucket: bucket
+                .filter(|bucket| *bucket <= LATENCY_BOUNDS_US.len())
+                .ok_or(Corrupt("latency"))?,
+            messages: u64::try_from(self.messages).map_err(|_| Corrupt("count"))?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_latency_has_the_bucket_whose_bound_it_reached() {
+        for (latency_us, bucket) in [
+            (-1, 0),
+            (0, 0),
+            (499_999, 0),
+            (500_000, 1),
+            (2_999_999, 3),
+            (3_000_000, 4),
+            (86_400_000_000, 16),
+            (i64::MAX, 16),
+        ] {
+            assert_eq!(latency_bucket(0, latency_us), bucket, "{latency_us}");
+        }
+    }
 
     #[test]
     fn a_count_has_the_network_or_else_the_country() {

@@ -12,7 +12,7 @@ use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{self, seen_payload};
 use crate::rows::ended::EndedColumns;
 use crate::rows::records::Sent;
-use crate::rows::traffic::{EndedMessage, Tally, counted_network};
+use crate::rows::traffic::{EndedMessage, Tally, counted_network, latency_bucket};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
 /// Final states never change. A message gets the network that its receipt named. `?9` is how many parts of an SMS or
@@ -169,7 +169,7 @@ impl<'db> Endings<'db> {
         }
         if !message.is_test {
             self.tally
-                .add(&message.ended(outcome, cost_micros, end.at_us));
+                .add(&message.ended(channel, outcome, cost_micros, end.at_us));
         }
         let mut callback = None;
         if let Some(url) = message.dlr_url {
@@ -264,8 +264,15 @@ impl Message {
         self.price_micros / whole * i64::from(parts).min(whole)
     }
 
-    fn ended(&self, outcome: Outcome, cost_micros: i64, at_us: i64) -> EndedMessage {
+    fn ended(
+        &self,
+        channel: Channel,
+        outcome: Outcome,
+        cost_micros: i64,
+        at_us: i64,
+    ) -> EndedMessage {
         let (status, error) = outcome_numbers(outcome);
+        let has_latency = channel != Channel::Hlr && outcome == Outcome::Delivered;
         EndedMessage {
             account_id: self.account_id,
             channel: self.channel,
@@ -275,6 +282,7 @@ impl Message {
             parts: self.parts,
             cost_micros,
             at_us,
+            bucket: has_latency.then(|| latency_bucket(self.began_us, at_us)),
         }
     }
 

@@ -48,7 +48,8 @@ const FIND_MATCHING: &str = concat!(
     " FROM message AS m WHERE m.id = ?1 AND m.accepted_us >= ?2 AND m.accepted_us < ?3
         AND (?4 IS NULL OR m.channel = ?4) AND (?5 IS NULL OR m.originator = ?5)
         AND (?6 IS NULL OR m.status = ?6) AND (?7 IS NULL OR (m.state = ?7 AND m.status IS NULL))
-        AND (?8 IS NULL OR m.error = ?8)"
+        AND (?8 IS NULL OR m.error = ?8)
+        AND (?9 IS NULL OR instr(?9, ',' || coalesce(m.network, 3000 + m.country, 0) || ',') > 0)"
 );
 
 #[async_trait]
@@ -112,6 +113,7 @@ fn find_page(
         limit: cursor.limit as usize,
         rows: Vec::new(),
         checked: 0,
+        places: matching.places.as_deref().map(listed),
     };
     let (floor, ceiling) = bounds(db, matching)?;
     let before = cursor.before.map_or(i64::MAX, MessageId::as_i64);
@@ -167,6 +169,8 @@ struct Search<'db> {
     limit: usize,
     rows: Vec<SummaryColumns>,
     checked: u32,
+    /// The places of the filter, with a comma before and after each.
+    places: Option<String>,
 }
 
 impl Search<'_> {
@@ -188,7 +192,7 @@ impl Search<'_> {
             let id: i64 = row.get(0)?;
             let found = self
                 .matching
-                .query_row(matching_values(&id, matching), summary)
+                .query_row(matching_values(&id, matching, &self.places), summary)
                 .optional()?;
             let is_wanted = |found: &SummaryColumns| {
                 let is_sent = found.message.is_sent;
@@ -211,7 +215,20 @@ impl Search<'_> {
     }
 }
 
-fn matching_values<'a>(id: &'a i64, matching: &'a MatchColumns) -> [&'a dyn ToSql; 8] {
+fn listed(places: &[i32]) -> String {
+    let mut list = String::from(",");
+    for code in places {
+        list.push_str(&code.to_string());
+        list.push(',');
+    }
+    list
+}
+
+fn matching_values<'a>(
+    id: &'a i64,
+    matching: &'a MatchColumns,
+    places: &'a dyn ToSql,
+) -> [&'a dyn ToSql; 9] {
     [
         id,
         &matching.since_us,
@@ -221,6 +238,7 @@ fn matching_values<'a>(id: &'a i64, matching: &'a MatchColumns) -> [&'a dyn ToSq
         &matching.status,
         &matching.state,
         &matching.error,
+        places,
     ]
 }
 

@@ -211,6 +211,7 @@ fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Re
         parts,
         cost_micros: 0,
         at_us: now_us,
+        bucket: None,
     });
     super::traffic::count(db, &tally)?;
     Ok(Cancel::Done)

@@ -3,11 +3,13 @@
 use async_trait::async_trait;
 use domain::Timestamp;
 use domain::ids::AccountId;
-use domain::ports::{Span, StoreError, TrafficCount, TrafficStore};
+use domain::ports::{DeliveryCount, LatencyCount, Span, StoreError, TrafficCount, TrafficStore};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::SqliteStore;
-use crate::rows::traffic::{CountColumns, Tally, first_begin, span_number};
+use crate::rows::traffic::{
+    CountColumns, DeliveryColumns, LatencyColumns, Tally, first_begin, span_number,
+};
 
 const COUNT: &str = "
     INSERT INTO traffic (account_id, span, begins, channel, network, status, error, shard, messages, parts, cost_micros)
@@ -26,6 +28,19 @@ const LIST_ALL: &str = "
     GROUP BY t.begins, t.channel, t.network, t.status, t.error
     ORDER BY t.begins, t.channel, t.network, t.status, t.error";
 
+/// Status 1 is delivered, 0 is cancelled.
+const LIST_DELIVERIES: &str = "
+    SELECT t.account_id, t.begins, sum(t.messages), sum(CASE t.status WHEN 1 THEN t.messages ELSE 0 END)
+    FROM account AS a CROSS JOIN traffic AS t ON t.account_id = a.id
+    WHERE t.span = 1 AND t.begins >= ?1 AND t.begins < ?2 AND t.status <> 0
+    GROUP BY t.account_id, t.begins ORDER BY t.account_id, t.begins";
+const COUNT_LATENCY: &str = "
+    INSERT INTO latency_day (account_id, day, bucket, messages) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO UPDATE SET messages = messages + excluded.messages";
+const LIST_LATENCIES: &str = "
+    SELECT day, bucket, messages FROM latency_day WHERE account_id = ?1 AND day >= ?2 AND day < ?3
+    ORDER BY day, bucket";
+
 #[async_trait]
 impl TrafficStore for SqliteStore {
     async fn list_traffic(
@@ -38,6 +53,39 @@ impl TrafficStore for SqliteStore {
         let (first, end) = (first_begin(span, from), first_begin(span, until));
         self.read("list traffic", move |db| {
             list(db, account, span, first, end)
+        })
+        .await
+    }
+
+    async fn list_deliveries(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<DeliveryCount>, StoreError> {
+        let (first, end) = (first_begin(Span::Day, from), first_begin(Span::Day, until));
+        self.read("list deliveries", move |db| {
+            db.prepare_cached(LIST_DELIVERIES)?
+                .query_map(params![first, end], |row: &Row<'_>| {
+                    Ok(DeliveryColumns::read(row)?.count()?)
+                })?
+                .collect()
+        })
+        .await
+    }
+
+    async fn list_latencies(
+        &self,
+        account: AccountId,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<LatencyCount>, StoreError> {
+        let (first, end) = (first_begin(Span::Day, from), first_begin(Span::Day, until));
+        self.read("list latencies", move |db| {
+            db.prepare_cached(LIST_LATENCIES)?
+                .query_map(params![account.as_i64(), first, end], |row: &Row<'_>| {
+                    Ok(LatencyColumns::read(row)?.count()?)
+                })?
+                .collect()
         })
         .await
     }
@@ -63,6 +111,10 @@ pub(super) fn count(db: &Connection, tally: &Tally) -> Result<()> {
             sums.parts,
             sums.cost_micros,
         ])?;
+    }
+    let mut count = db.prepare_cached(COUNT_LATENCY)?;
+    for (key, messages) in tally.latencies() {
+        count.execute(params![key.account_id, key.day, key.bucket, messages])?;
     }
     Ok(())
 }

@@ -200,6 +200,17 @@ const COUNTED: Differences = Differences {
     ..NONE
 };
 
+const COUNTED_LATENCIES: Differences = Differences {
+    from: Some(
+        "SELECT account_id, day, bucket, CAST(sum(messages) AS BIGINT) AS messages
+        FROM (SELECT account_id, day, bucket, messages FROM latency_day
+            UNION ALL
+            SELECT account_id, hour / 24, bucket, messages FROM traffic_fresh WHERE bucket IS NOT NULL) AS t
+        GROUP BY 1, 2, 3",
+    ),
+    ..NONE
+};
+
 /// The copied tables, each after those that its rows refer to.
 pub(crate) const TABLES: &[Table] = &[
     Table::changing("account", &["id"]).sums(&["id", "credit_limit_micros"]),
@@ -253,6 +264,14 @@ pub(crate) const TABLES: &[Table] = &[
     )
     .sums(&["messages", "parts", "cost_micros"])
     .differing(NONE, COUNTED),
+    Table::growing(
+        "latency_day",
+        &["account_id", "day", "bucket"],
+        "TRUE",
+        &["messages"],
+    )
+    .sums(&["messages"])
+    .differing(NONE, COUNTED_LATENCIES),
     Table::growing(
         "message",
         &["id"],

@@ -267,8 +267,9 @@ async fn changes_between_two_passes_are_copied() {
 #[tokio::test]
 async fn recent_counts_are_added_up_while_copying() {
     const FRESH: &str = "
-        INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, messages, parts, cost_micros)
-        VALUES (1, 480, 0, 2472002, 1, 0, 3, 4, 5), (1, 481, 0, 2472002, 1, 0, 10, 10, 10)";
+        INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, bucket, messages, parts,
+            cost_micros)
+        VALUES (1, 480, 0, 2472002, 1, 0, 2, 3, 4, 5), (1, 481, 0, 2472002, 1, 0, NULL, 10, 10, 10)";
     let mut databases = TestDatabases::new();
     let (first, server) = (databases.full("first.db").await, databases.server().await);
     complete(&first, &server).await;
@@ -283,6 +284,9 @@ async fn recent_counts_are_added_up_while_copying() {
     assert_eq!(endpoint.number(sums).await.expect("a number"), before + 26);
     let day = "SELECT messages FROM traffic WHERE span = 1 AND begins = 20 AND network = 2472002";
     assert_eq!(endpoint.number(day).await.expect("a number"), 13);
+    let delivered =
+        "SELECT messages FROM latency_day WHERE account_id = 1 AND day = 20 AND bucket = 2";
+    assert_eq!(endpoint.number(delivered).await.expect("a number"), 3);
 }
 
 /// If the process stops between the two seals, the same command completes the move.

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use domain::delivery::{CallbackNext, SendResult};
-use domain::message::{SendTime, Submission};
+use domain::message::{Recipient, SendTime, Submission};
 use domain::ports::{
     CallbackFilter, CallbackState, CallbackSubject, Cursor, MessageFilter, MessageSummary, Page,
-    StateName, Store,
+    Place, StateName, Store,
 };
-use domain::{AccountId, CallbackId, Channel, Code, MessageId, Msisdn, Originator, Outcome};
+use domain::{
+    AccountId, CallbackId, Channel, Code, Country, MessageId, Msisdn, Network, Originator, Outcome,
+};
 
 use super::sample::{accept, account, at, message};
 use super::steps::{
@@ -41,6 +43,14 @@ fn number(n: u64) -> Msisdn {
     Msisdn::parse(&format!("+3712000000{}", n % 7)).expect("a number")
 }
 
+fn network() -> Network {
+    "24701".parse().expect("a network")
+}
+
+fn latvia() -> Country {
+    Country::parse("LV").expect("a country")
+}
+
 /// A stored message.
 struct Sample {
     id: u64,
@@ -60,6 +70,9 @@ async fn fill(store: &Arc<dyn Store>) -> Vec<Sample> {
         submission.from = Some(Originator::parse(from).expect("a name"));
         submission.channel = [Channel::Sms, Channel::Viber][usize::from(n % 11 == 0)];
         submission.accepted_at = at(i64::try_from(n).expect("small"));
+        let recipient = &mut submission.recipients[0];
+        recipient.network = (n % 4 == 0).then(network);
+        recipient.country = (n % 5 != 0).then(latvia);
         known.push(Sample {
             id,
             owner,
@@ -153,16 +166,36 @@ async fn messages_are_found_by_every_condition(store: Arc<dyn Store>) {
                 ..of_account(1)
             },
         ),
+        (
+            "a network",
+            MessageFilter {
+                places: Some(vec![Place::Network(network())]),
+                ..of_account(1)
+            },
+        ),
+        (
+            "a country and a number",
+            MessageFilter {
+                to: Some(number(2)),
+                places: Some(vec![Place::Network(network()), Place::Country(latvia())]),
+                ..all.clone()
+            },
+        ),
     ];
     for (name, filter) in cases {
         let matches_filter = |known: &&Sample| {
             let submission = &known.submission;
-            let to = submission.recipients[0].to;
+            let Recipient {
+                to, network: on, ..
+            } = submission.recipients[0];
+            let inside = submission.recipients[0].country.map(Place::Country);
+            let place = on.map(Place::Network).or(inside);
             let shown = submission.from.as_ref().map(Originator::to_string);
             filter.account.is_none_or(|account| account == known.owner)
                 && filter.to.is_none_or(|wanted| wanted == to)
                 && filter.channel.is_none_or(|it| it == submission.channel)
                 && (filter.from.is_none() || filter.from == shown)
+                && (filter.places.iter()).all(|it| it.iter().any(|it| Some(*it) == place))
                 && filter.since.is_none_or(|it| submission.accepted_at >= it)
                 && filter.until.is_none_or(|it| submission.accepted_at < it)
         };

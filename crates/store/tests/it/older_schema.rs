@@ -17,7 +17,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE transit DROP COLUMN cost_micros;
         ALTER TABLE account DROP COLUMN low_balance_micros;
         DROP TABLE text_template; DROP TABLE refused_request;
-        DROP TABLE report_poll;
+        DROP TABLE report_poll; DROP TABLE latency_day;
         DROP TABLE smpp_user; DROP TABLE smpp_bind; DROP TABLE account_reply; DROP TABLE inbound_reply;
         DROP TABLE ported_number; ALTER TABLE account DROP COLUMN ported_numbers;
         ALTER TABLE account DROP COLUMN verify_price_micros;
@@ -38,4 +38,8 @@ pub(super) async fn undo_encryption(database: &Database) {
         DELETE FROM schema_migration WHERE number >= 22;
         DELETE FROM schema_fit WHERE number >= 22";
     database.execute(UNDO).await;
+    if matches!(database, Database::Postgres(_)) {
+        let undo = "ALTER TABLE traffic_fresh DROP COLUMN bucket";
+        database.execute(undo).await;
+    }
 }

@@ -1,12 +1,12 @@
 //! Traffic counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::delivery::SendResult;
 use domain::message::Submission;
-use domain::ports::{Cancel, Span, Store, TrafficCount};
-use domain::{AccountId, Channel, Code, Country, Money, Network, Outcome, Timestamp};
+use domain::ports::{Cancel, LatencyCount, Span, Store, TrafficCount};
+use domain::{AccountId, Channel, Code, Country, Money, Network, Outcome, TestMode, Timestamp};
 
 use super::days::undo_partitions;
 use super::fixture::Database;
@@ -15,7 +15,8 @@ use super::money::priced;
 use super::people::{UNDO_CARRIER_WINDOW, UNDO_PEOPLE};
 use super::sample::{accept, create_account, message};
 use super::steps::{
-    ABSENT, due_at, first_result, future, held, join, past, receipt, report, settle, taken,
+    ABSENT, claim, due_at, first_result, future, held, join, past, receipt, report, result, settle,
+    taken,
 };
 
 on_both_databases!(
@@ -24,6 +25,7 @@ on_both_databases!(
     lookups_are_counted_by_their_reported_outcome,
     adding_up_changes_no_count,
     concurrent_adding_up_counts_nothing_twice,
+    latencies_of_delivered_messages_are_counted_by_day,
     ended_messages_of_an_older_schema_are_counted,
 );
 
@@ -125,6 +127,16 @@ async fn an_ended_message_is_counted_once_with_its_cost(database: Database) {
     let owner = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
     end_in_every_way(&store, owner).await;
+    let listed = store
+        .list_deliveries(past(-1_000_000), future(1_000_000))
+        .await;
+    let listed = listed.expect("the store answers");
+    let (accounts, sent): (BTreeSet<_>, u64) = (
+        listed.iter().map(|it| it.account).collect(),
+        listed.iter().map(|it| it.sent).sum(),
+    );
+    assert_eq!((accounts, sent), (BTreeSet::from([owner]), 4), "{listed:?}");
+    assert_eq!(listed.iter().map(|it| it.delivered).sum::<u64>(), 1);
     for span in [Span::Hour, Span::Day] {
         assert_eq!(ends(&list(&store, Some(owner), span).await), every_end());
         assert_eq!(ends(&list(&store, None, span).await), every_end(), "of all");
@@ -292,6 +304,69 @@ async fn lookups_are_counted_by_their_reported_outcome(database: Database) {
         (Some(outcome.code().number()), (1, 0)),
     ]);
     assert_eq!(ends(&counts), expected);
+    assert_eq!(latencies(&store, owner).await, [], "no lookups");
+}
+
+/// The day, the bucket and the number of messages.
+async fn latencies(store: &Arc<dyn Store>, owner: AccountId) -> Vec<(i64, usize, u64)> {
+    let (from, until) = (past(-1_000_000), future(1_000_000));
+    let listed = store.list_latencies(owner, from, until).await;
+    let listed = listed.expect("the store answers");
+    let read = |count: &LatencyCount| {
+        let day = count.day.as_second() / 86_400;
+        (day, count.bucket, count.messages)
+    };
+    listed.iter().map(read).collect()
+}
+
+async fn latencies_of_delivered_messages_are_counted_by_day(database: Database) {
+    const DAY: i64 = 86_400;
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    let other = create_account(&store, "other").await;
+    let node = join(&store).await;
+    let mut batch: Vec<Submission> = (1..=6).map(|id| held(id, node)).collect();
+    batch[5].test_mode = Some(TestMode::Deliver);
+    let batch = batch.into_iter().map(|it| priced(it, owner, 0));
+    accept(&store, batch.collect()).await;
+    let results = (1..=6).map(|id| first_result(id, taken(&[&format!("ref-{id}")])));
+    settle(&store, node, results.collect()).await;
+    let ended = |id: u64, outcome, after_s: i64| {
+        let mut ended = receipt(&format!("ref-{id}"), outcome);
+        ended.at = past(after_s);
+        ended
+    };
+    // Twice, as carriers may report.
+    for _ in 0..2 {
+        let receipts = vec![
+            ended(1, Outcome::Delivered, 0),
+            ended(2, Outcome::Delivered, 4),
+            ended(3, Outcome::Delivered, 4),
+            ended(4, Outcome::Delivered, 2 * DAY),
+            ended(5, ABSENT, 4),
+            ended(6, Outcome::Delivered, 4),
+        ];
+        report(&store, node, receipts).await;
+    }
+    // A scheduled message counts from the time that it was scheduled for.
+    let scheduled = priced(due_at(7, past(100)), owner, 0);
+    accept(&store, vec![scheduled]).await;
+    let claimed = claim(&store, node).await;
+    let mut sent = result(&claimed[0], SendResult::Over(Outcome::Delivered));
+    sent.at = past(104);
+    settle(&store, node, vec![sent]).await;
+
+    let day = past(0).as_second() / DAY;
+    let expected = [(day, 0, 1), (day, 4, 3), (day + 2, 16, 1)];
+    for step in [1, 1, 2, 100] {
+        assert_eq!(latencies(&store, owner).await, expected);
+        store.add_up_traffic(step).await.expect("answers");
+    }
+    assert_eq!(latencies(&store, owner).await, expected, "added up");
+    assert_eq!(latencies(&store, other).await, []);
+    let later = past(0) + jiff::SignedDuration::from_hours(24);
+    let listed = store.list_latencies(owner, later, future(0)).await;
+    assert_eq!(listed.expect("answers").len(), 1, "only later days");
 }
 
 async fn ended_messages_of_an_older_schema_are_counted(database: Database) {

@@ -47,12 +47,16 @@ pub(super) async fn show(
 }
 
 impl Dashboard {
+    pub(super) fn filters(&self, query: &Query) -> Filters {
+        Filters::read(query, &self.engine.catalogues.live().reference)
+    }
+
     /// The filters of a search, and the account that it is limited to.
     pub(super) async fn read_filters(
         &self,
         query: &Query,
     ) -> Result<(Filters, Option<AccountId>), Failure> {
-        let mut filters = Filters::read(query);
+        let mut filters = self.filters(query);
         let Some(name) = query.get("account") else {
             return Ok((filters, None));
         };

@@ -1,13 +1,16 @@
 //! The filter of the list of messages.
 
 use domain::message::code::Code;
-use domain::ports::{MessageFilter, StateName};
-use domain::{AccountId, MessageId, Msisdn};
+use domain::ports::{MessageFilter, Place, StateName};
+use domain::{AccountId, Country, MessageId, Msisdn};
+use engine::reading::traffic::{country_places, operator_places};
+use numbering::reference::Reference;
 
 use crate::kit::query::{Query, parse_utc};
 
-const FIELDS: [&str; 9] = [
-    "account", "to", "id", "from", "state", "channel", "error", "since", "until",
+const FIELDS: [&str; 12] = [
+    "account", "to", "id", "from", "state", "channel", "error", "since", "until", "country",
+    "operator", "network",
 ];
 
 pub(super) struct Filters {
@@ -19,7 +22,8 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    pub(super) fn read(query: &Query) -> Self {
+    /// `reference` tells the networks of a country.
+    pub(super) fn read(query: &Query, reference: &Reference) -> Self {
         let mut read = Self {
             filter: MessageFilter::default(),
             id: None,
@@ -49,8 +53,29 @@ impl Filters {
             }),
             since: read.field(query, "since", "From: give a date and a time.", parse_utc),
             until: read.field(query, "until", "Until: give a date and a time.", parse_utc),
+            places: read.places(query, reference),
         };
         Self { filter, ..read }
+    }
+
+    /// The places of a country, an operator or a network.
+    fn places(&mut self, query: &Query, reference: &Reference) -> Option<Vec<Place>> {
+        let rule = "Write the country with two letters, such as LV.";
+        let country = self.field(query, "country", rule, |code| Country::parse(code).ok());
+        let rule = "Give the country and the name of an operator as the overview shows them.";
+        let of_operator = self.field(query, "operator", rule, |name| {
+            operator_places(reference, country?, name)
+        });
+        let rule = "Write a network as MCC and MNC, such as 24701.";
+        let network = self.field(query, "network", rule, |code| code.parse().ok());
+        let places = of_operator.or_else(|| Some(country_places(reference, country?)));
+        match network.map(Place::Network) {
+            None => places,
+            Some(network) => {
+                let is_inside = places.is_none_or(|places| places.contains(&network));
+                Some(is_inside.then_some(network).into_iter().collect())
+            }
+        }
     }
 
     fn field<T>(
@@ -88,12 +113,16 @@ impl Filters {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use domain::Timestamp;
 
     use super::*;
 
+    static REFERENCE: LazyLock<Reference> = LazyLock::new(Reference::embedded);
+
     fn read(query: &str) -> Filters {
-        Filters::read(&Query::new("/dashboard/messages", query))
+        Filters::read(&Query::new("/dashboard/messages", query), &REFERENCE)
     }
 
     #[test]
@@ -120,6 +149,19 @@ mod tests {
     }
 
     #[test]
+    fn messages_are_found_by_country_operator_or_network() {
+        let latvia = Country::parse("LV").expect("a country");
+        let network = Place::Network("24701".parse().expect("a network"));
+        let places = |query: &str| read(query).of(None).places;
+        assert_eq!(places("state=failed"), None);
+        assert_eq!(places("network=24701"), Some(vec![network]));
+        assert_eq!(places("network=24701&country=lv"), Some(vec![network]));
+        assert_eq!(places("network=24701&country=DE"), Some(vec![]), "none");
+        let country = places("country=LV").expect("given");
+        assert!(country.contains(&network) && country.contains(&Place::Country(latvia)));
+    }
+
+    #[test]
     fn invalid_fields_are_reported() {
         for (query, field) in [
             ("to=nobody", "to"),
@@ -130,6 +172,10 @@ mod tests {
             ("error=x", "error"),
             ("since=yesterday", "since"),
             ("until=2026-13-01T00:00", "until"),
+            ("country=XX", "country"),
+            ("operator=LMT", "operator"),
+            ("country=LV&operator=Nobody", "operator"),
+            ("network=LV", "network"),
         ] {
             let filters = read(query);
             assert!(filters.problem_of(field).is_some(), "{query}");

@@ -53,7 +53,7 @@ pub(super) async fn download(
     member: Member,
     query: Query,
 ) -> Result<Response, Failure> {
-    let filters = Filters::read(&query.without("account"));
+    let filters = dashboard.filters(&query.without("account"));
     dashboard.found_file(Reader::member(&member), &filters)
 }
 

@@ -18,18 +18,18 @@ const PREFIXES_OF_ACCOUNT: usize = 20;
 /// Counting takes at most this share of the time.
 const SHARE: u32 = 200;
 
-/// When codes are counted again.
+/// When something that takes long is counted again.
 #[derive(Debug, Default)]
-pub(super) struct CodeCounting {
+pub(super) struct Counting {
     next: Option<Instant>,
 }
 
-impl CodeCounting {
-    fn is_due(&self) -> bool {
+impl Counting {
+    pub(super) fn is_due(&self) -> bool {
         self.next.is_none_or(|next| next <= Instant::now())
     }
 
-    fn took(&mut self, time: Duration) {
+    pub(super) fn took(&mut self, time: Duration) {
         self.next = Some(Instant::now() + time * SHARE);
     }
 }
@@ -37,7 +37,7 @@ impl CodeCounting {
 impl AlertWatch {
     pub(super) async fn slowed_prefixes(
         &self,
-        counting: &mut CodeCounting,
+        counting: &mut Counting,
     ) -> Result<Seen, StoreError> {
         if !counting.is_due() {
             return Ok(seen(Some(BTreeSet::new()), Vec::new()));

@@ -181,7 +181,7 @@ fn a_clear_fall_of_the_delivery_rate_is_found() {
             ));
             counts.push(count(day * DAY_S, None, Some(absent), failed));
         }
-        FallingRate::find(&overview_on_day_100(&[], &counts).days)
+        FallingRate::find(&overview_on_day_100(&[], &counts).days, false)
     };
     for (before, now, is_falling) in [
         ((95, 5), (80, 20), true),

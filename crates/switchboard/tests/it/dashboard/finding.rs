@@ -42,6 +42,9 @@ fn messages_are_found_by_filters(backend: Backend) {
         ("error=40".to_owned(), vec![]),
         ("state=scheduled".to_owned(), vec![&later]),
         ("channel=viber".to_owned(), vec![]),
+        ("country=LV&state=delivered".to_owned(), vec![&delivered]),
+        ("country=DE".to_owned(), vec![]),
+        ("network=24799".to_owned(), vec![]),
         (
             "to=%2B37120000001&state=delivered".to_owned(),
             vec![&delivered],
@@ -55,6 +58,14 @@ fn messages_are_found_by_filters(backend: Backend) {
         let found = listed(&mut browser, &format!("/dashboard/messages?{query}"));
         let found: Vec<&String> = found.iter().collect();
         assert_eq!(found, expected, "{query}");
+    }
+    let overview = browser.get("/dashboard").text();
+    for expected in [
+        "<h2>Time until delivery</h2>",
+        "Time until delivery (p50, p95)",
+        "\"/dashboard/messages?country=LV\"",
+    ] {
+        assert!(overview.contains(expected), "{expected}: {overview}");
     }
     let page = browser.get("/dashboard/messages?state=failed&totals=1");
     let page = page.text();
@@ -80,6 +91,7 @@ fn messages_are_found_by_filters(backend: Backend) {
         "id=9007199254740991",
         "state=lost",
         "since=soon",
+        "country=Latvia",
     ] {
         let refused = browser.get(&format!("/dashboard/messages?{query}"));
         assert_eq!(refused.status, 422, "{query}: {}", refused.text());
