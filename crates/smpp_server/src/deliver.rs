@@ -82,14 +82,19 @@ fn write_receipt(
         ReceiptErrorField::Code => error,
         ReceiptErrorField::Zero => 0,
     };
-    let delivered = u8::from(outcome == Outcome::Delivered);
+    let parts = request.parts;
+    let delivered = if outcome == Outcome::Delivered {
+        parts
+    } else {
+        0
+    };
     let date = match format.date {
         ReceiptDate::Minutes => "%y%m%d%H%M",
         ReceiptDate::Seconds => "%y%m%d%H%M%S",
     };
     let (submitted, done) = (request.submitted_at.strftime(date), done_at.strftime(date));
     let text = format!(
-        "id:{id} sub:001 dlvrd:00{delivered} submit date:{submitted} done date:{done} stat:{word} err:{shown:03} text:"
+        "id:{id} sub:{parts:03} dlvrd:{delivered:03} submit date:{submitted} done date:{done} stat:{word} err:{shown:03} text:"
     );
     let mut tlvs = Tlvs::new();
     tlvs.push_c_string(tag::RECEIPTED_MESSAGE_ID, id.as_bytes());
@@ -236,6 +241,7 @@ mod tests {
         let request = ReceiptRequest {
             wanted,
             submitted_at: Timestamp::from_second(1_900_000_000).expect("in range"),
+            parts: 2,
             source: Address::new(5, 0, "Acme"),
             destination: Address::new(1, 1, "447700900123"),
         };
@@ -259,7 +265,7 @@ mod tests {
         let receipt = message(content(&report, ReceiptFormat::default()));
         assert_eq!(
             receipt.short_message,
-            "id:255 sub:001 dlvrd:000 submit date:3003171746 done date:3003171747 stat:UNDELIV err:043 text:"
+            "id:255 sub:002 dlvrd:000 submit date:3003171746 done date:3003171747 stat:UNDELIV err:043 text:"
         );
         assert_eq!(receipt.esm_class, IS_RECEIPT);
         assert_eq!(receipt.source.digits, "447700900123");
@@ -276,7 +282,7 @@ mod tests {
         };
         assert_eq!(
             message(content(&report, format)).short_message,
-            "id:ff sub:001 dlvrd:000 submit date:300317174640 done date:300317174740 stat:UNDELIV err:000 text:"
+            "id:ff sub:002 dlvrd:000 submit date:300317174640 done date:300317174740 stat:UNDELIV err:000 text:"
         );
         assert_eq!(read_message_id(b"ff", ReceiptId::Hex), Some(255));
         assert_eq!(read_message_id(b"ff", ReceiptId::Decimal), None);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure_as};
+use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure, measure_as};
 use domain::{CallbackUrl, Code, Priority};
 use engine::sending::submit::{IdempotentRequest, SmsInput, SubmitError, To};
 use engine::{Field, Invalid};
@@ -49,14 +49,16 @@ pub(crate) fn read(
     let sent_at = scheduled.unwrap_or(now);
     let expires = time::parse(&message.validity_period, now);
     let expires = expires.map_err(|_| Status::ESME_RINVEXPIRY)?;
-    let Content { text, coding, udh } = read_text(message)?;
+    let content = read_text(message)?;
     let wanted = Wanted::from_registered_delivery(message.registered_delivery);
     let receipts = wanted.map(|wanted| ReceiptRequest {
         wanted,
         submitted_at: now,
+        parts: content.parts(),
         source: message.source.clone(),
         destination: message.destination.clone(),
     });
+    let Content { text, coding, udh } = content;
     Ok(Order {
         receipts: receipts.map(|request| request.url(system_id)),
         sms: SmsInput {
@@ -114,6 +116,38 @@ struct Content {
     udh: Option<Udh>,
 }
 
+impl Content {
+    /// In how many parts the service sends it. A text that has too many is refused later.
+    fn parts(&self) -> u8 {
+        match self.coding {
+            Some(_) => 1,
+            None => measure(&self.text).map_or(1, |shape| shape.parts),
+        }
+    }
+}
+
+/// How `data_coding` says that the octets of a text are to be read.
+enum Alphabet {
+    Gsm7,
+    Octets,
+    Latin1,
+    Ucs2,
+}
+
+impl Alphabet {
+    /// Of the message classes only class 1 is known: there the handset stores a message where it stores those without a
+    /// class. The others, such as class 0 (flash), would be lost on the way to the carrier.
+    const fn from_data_coding(data_coding: u8) -> Option<Self> {
+        Some(match data_coding {
+            0 | 1 | 0x11 | 0xF1 => Self::Gsm7,
+            2 | 4 | 0x15 | 0xF5 => Self::Octets,
+            3 => Self::Latin1,
+            8 | 0x19 => Self::Ucs2,
+            _ => return None,
+        })
+    }
+}
+
 fn read_text(message: &ShortMessage) -> Result<Content, Status> {
     let octets = &message.text()[..];
     let (udh, octets) = if message.esm_class & HAS_HEADER == 0 {
@@ -122,24 +156,24 @@ fn read_text(message: &ShortMessage) -> Result<Content, Status> {
         let (udh, octets) = split_header(octets).ok_or(Status::ESME_RINVMSGLEN)?;
         (Some(udh), octets)
     };
-    let (text, coding) = match message.data_coding {
-        0 | 1 => {
+    let alphabet = Alphabet::from_data_coding(message.data_coding);
+    let (text, coding) = match alphabet.ok_or(Status::ESME_RINVDCS)? {
+        Alphabet::Gsm7 => {
             if octets.iter().any(|octet| *octet > 0x7F) {
                 return Err(Status::ESME_RINVDCS);
             }
             (decode(Coding::Gsm7, octets), Coding::Gsm7)
         }
-        2 | 4 => {
+        Alphabet::Octets => {
             let header = udh.as_ref().map_or(0, |udh| udh.as_bytes().len());
             if octets.len() + header > MESSAGE_OCTETS {
                 return Err(Status::ESME_RINVMSGLEN);
             }
             (decode(Coding::Binary, octets), Coding::Binary)
         }
-        3 => return Ok(read_latin1(octets, udh)),
-        8 if octets.len() % 2 != 0 => return Err(Status::ESME_RINVMSGLEN),
-        8 => (decode(Coding::Ucs2, octets), Coding::Ucs2),
-        _ => return Err(Status::ESME_RINVDCS),
+        Alphabet::Latin1 => return Ok(read_latin1(octets, udh)),
+        Alphabet::Ucs2 if octets.len() % 2 != 0 => return Err(Status::ESME_RINVMSGLEN),
+        Alphabet::Ucs2 => (decode(Coding::Ucs2, octets), Coding::Ucs2),
     };
     let fits = || measure_as(&text, coding, None).is_ok();
     let is_kept = udh.is_some() || coding == Coding::Binary || fits();

@@ -54,6 +54,8 @@ impl Wanted {
 pub(crate) struct ReceiptRequest {
     pub(crate) wanted: Wanted,
     pub(crate) submitted_at: Timestamp,
+    /// The number of parts of the message.
+    pub(crate) parts: u8,
     /// The addresses as the client wrote them.
     pub(crate) source: Address,
     pub(crate) destination: Address,
@@ -63,9 +65,10 @@ impl ReceiptRequest {
     /// The callback address of a message from this user.
     pub(crate) fn url(&self, system_id: &str) -> CallbackUrl {
         let details = format!(
-            "{}/{}/{}/{}",
+            "{}/{}/{}/{}/{}",
             self.wanted.number(),
             self.submitted_at.as_second(),
+            self.parts,
             write_address(&self.source),
             write_address(&self.destination),
         );
@@ -80,6 +83,7 @@ impl ReceiptRequest {
         Some(Self {
             wanted: Wanted::from_registered_delivery(flags)?,
             submitted_at: Timestamp::from_second(seconds).ok()?,
+            parts: fields.next()?.parse().ok()?,
             source: read_address(fields.next()?)?,
             destination: read_address(fields.next()?)?,
         })
@@ -108,13 +112,14 @@ mod tests {
         let request = ReceiptRequest {
             wanted: Wanted::Failures,
             submitted_at: Timestamp::from_second(1_900_000_000).expect("in range"),
+            parts: 2,
             source: Address::new(5, 0, "A/c.me &"),
             destination: Address::new(1, 1, "+447700900123"),
         };
         let url = request.url("acme");
         assert_eq!(
             url.as_str(),
-            "smpp:acme/2/1900000000/5.0.A%2Fc%2Eme%20%26/1.1.%2B447700900123"
+            "smpp:acme/2/1900000000/2/5.0.A%2Fc%2Eme%20%26/1.1.%2B447700900123"
         );
         assert_eq!(ReceiptRequest::parse(&url), Some(request));
         assert_eq!(ReceiptRequest::parse(&CallbackUrl::smpp("acme", "")), None);
