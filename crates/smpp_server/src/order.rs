@@ -35,6 +35,28 @@ pub(crate) fn read(
     system_id: &str,
     now: Timestamp,
 ) -> Result<Order, Status> {
+    let to = vec![Cow::Owned(read_destination(&message.destination)?)];
+    let named = Some(&message.destination);
+    read_for(message, to, named, system_id, now)
+}
+
+/// Reads a message to several recipients. Their receipts have one address, so that cannot name them.
+pub(crate) fn read_multi(
+    message: &ShortMessage,
+    to: Vec<Cow<'static, str>>,
+    system_id: &str,
+    now: Timestamp,
+) -> Result<Order, Status> {
+    read_for(message, to, None, system_id, now)
+}
+
+fn read_for(
+    message: &ShortMessage,
+    to: Vec<Cow<'static, str>>,
+    named: Option<&Address>,
+    system_id: &str,
+    now: Timestamp,
+) -> Result<Order, Status> {
     if message.esm_class & KIND != 0 {
         return Err(Status::ESME_RINVESMCLASS);
     }
@@ -56,13 +78,13 @@ pub(crate) fn read(
         submitted_at: now,
         parts: content.parts(),
         source: message.source.clone(),
-        destination: message.destination.clone(),
+        destination: named.cloned(),
     });
     let Content { text, coding, udh } = content;
     Ok(Order {
         receipts: receipts.map(|request| request.url(system_id)),
         sms: SmsInput {
-            to: To::List(vec![Cow::Owned(read_destination(&message.destination)?)]),
+            to: To::List(to),
             from: Cow::Owned(read_source(&message.source)?),
             message: Cow::Owned(text),
             dlr_url: None,
@@ -86,7 +108,7 @@ const fn read_priority(flag: u8) -> Result<Priority, Status> {
     }
 }
 
-fn read_destination(address: &Address) -> Result<String, Status> {
+pub(crate) fn read_destination(address: &Address) -> Result<String, Status> {
     ascii(address).ok_or(Status::ESME_RINVDSTADR)
 }
 
