@@ -135,7 +135,7 @@ fn a_message_goes_to_several(service: &Service, server: SocketAddr) {
         let before = [&b"\0\x05\0Acme\0"[..], &[count]].concat();
         [&before[..], destinations.concat().as_bytes(), after].concat()
     };
-    let to = ["447700900001", "123", "37120000001", "447700900002"];
+    let to = ["447700900000", "123", "37120000001", "447700900999"];
     let sent = client.ask(SUBMIT_MULTI, &body(&to.map(address)));
     assert_eq!((sent.command, sent.status), (SUBMIT_MULTI | RESPONSE, 0));
     let first: u64 = sent.text().parse().expect("an ID");
