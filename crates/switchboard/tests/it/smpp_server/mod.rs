@@ -1,10 +1,12 @@
-//! SMPP for customers, from outside: a client of another project, and one that writes octets by hand.
+//! SMPP for customers, from outside: clients of other projects, and one that writes octets by hand.
 
 mod hostile;
+mod kannel;
 mod nodes;
 mod raw;
 mod receipts;
 mod requests;
+mod smpplib;
 mod tls;
 
 use std::net::SocketAddr;
