@@ -18,7 +18,6 @@ use testkit::load::{Requests, RunLimit};
 use testkit::{Backend, Process};
 
 use flow::{Flow, FlowSettings};
-use kannel::Kannel;
 use switchboard::Nodes;
 
 /// The number of requests in flight, over all nodes.
@@ -71,8 +70,8 @@ impl Gateway {
                     &[],
                 )?)
             }
-            Self::Kannel => Box::new(Kannel::start(smsc, window, false)?),
-            Self::KannelWithSpool => Box::new(Kannel::start(smsc, window, true)?),
+            Self::Kannel => Box::new(kannel::start(smsc, window, false)?),
+            Self::KannelWithSpool => Box::new(kannel::start(smsc, window, true)?),
         })
     }
 }

@@ -23,6 +23,7 @@ mod options;
 mod processor_time;
 mod report;
 mod smpp;
+mod smpp_server;
 
 use anyhow::{Result, bail};
 use std::env;
@@ -50,6 +51,7 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench smpp [wire [--quick] [--seconds N] [--rounds N]]
                   [gateways [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
+       bench smpp-server [--quick] [--seconds N] [--only sqlite|postgres] [--switchboard PATH]
        bench bare [FILE]
 
 accept     how fast POST /sms accepts messages, on SQLite and on PostgreSQL, compared with a bare handler
@@ -83,6 +85,9 @@ compare    how fast POST /sms accepts messages in this build and in another one,
 smpp       wire: how many messages a second one SMPP session sends, compared with a plain loop of writes
            and reads; gateways: from POST /sms over SMPP to the answered callback, compared with Kannel;
            without either, both
+smpp-server
+           how fast customers' submit_sm are stored, compared with POST /sms; the memory with 500 idle binds; a
+           chain of two services that are connected by SMPP; on both databases
 bare       runs the bare handler on a free port of loopback; with a file, it answers GET with its content
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
@@ -152,6 +157,7 @@ fn main() -> Result<()> {
                 gateways::run(&gateways::Options::parse(&arguments[1..])?)
             }
         },
+        Some("smpp-server") => smpp_server::run(&smpp_server::Options::parse(&arguments[1..])?),
         Some("bare") => bare::serve(arguments.get(1).map(String::as_str)),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");

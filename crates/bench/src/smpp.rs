@@ -6,6 +6,8 @@ mod report;
 mod session;
 mod smsc;
 
+pub(crate) use session::{IgnoreIncoming, Progress, send};
+
 use crate::options;
 use ::smpp::{Address, ShortMessage};
 use anyhow::{Context, Result, bail};
@@ -91,7 +93,7 @@ fn message() -> ShortMessage {
 }
 
 /// Messages a second.
-fn rate(messages: u64, time: Duration) -> u64 {
+pub(crate) fn rate(messages: u64, time: Duration) -> u64 {
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
     messages.saturating_mul(1_000_000) / micros
 }

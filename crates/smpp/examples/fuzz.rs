@@ -169,6 +169,8 @@ fn seeds() -> Vec<Vec<u8>> {
         Body::QuerySmResp(Box::default()),
         Body::CancelSm(Box::default()),
         Body::ReplaceSm(Box::default()),
+        Body::SubmitMulti(Box::default()),
+        Body::SubmitMultiResp(Box::default()),
         Body::AlertNotification(Box::default()),
         Body::Outbind(Box::default()),
         Body::EnquireLink,

@@ -60,6 +60,9 @@ pub enum BodyError {
         /// The octets that follow it.
         present: usize,
     },
+    /// A destination of `submit_multi` is neither an address nor a distribution list.
+    #[error("a destination has the flag {0}")]
+    DestinationFlag(u8),
 }
 
 impl BodyError {
@@ -68,6 +71,7 @@ impl BodyError {
         match self {
             Self::Truncated { .. } => Status::ESME_RINVCMDLEN,
             Self::ShortMessage { .. } => Status::ESME_RINVMSGLEN,
+            Self::DestinationFlag(_) => Status::ESME_RINVDESTFLAG,
         }
     }
 }

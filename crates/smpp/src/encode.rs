@@ -5,8 +5,8 @@ use thiserror::Error;
 
 use crate::HEADER;
 use crate::pdu::{
-    Address, AlertNotification, Bind, Body, CancelSm, DataMessage, Pdu, QuerySm, QuerySmResp,
-    ReplaceSm, ShortMessage,
+    Address, AlertNotification, Bind, Body, CancelSm, DataMessage, Destination, Pdu, QuerySm,
+    QuerySmResp, ReplaceSm, ShortMessage, SubmitMulti, SubmitMultiResp,
 };
 use crate::{Status, Tlvs};
 
@@ -19,6 +19,7 @@ const MAX_ADDRESS: usize = 20;
 const MAX_DATA_ADDRESS: usize = 64;
 const MAX_TIME: usize = 16;
 const MAX_MESSAGE_ID: usize = 64;
+const MAX_LIST_NAME: usize = 20;
 /// Carriers issue system IDs, types and passwords that are longer than the specification allows.
 const MAX_BIND_FIELD: usize = 255;
 
@@ -160,6 +161,8 @@ fn body(pdu: &Pdu, out: &mut impl Out) -> Result<(), EncodeError> {
             c_string("password", &outbind.password, MAX_BIND_FIELD, out)
         }
         Body::SubmitSm(message) | Body::DeliverSm(message) => short_message(message, out),
+        Body::SubmitMulti(multi) => submit_multi(multi, out),
+        Body::SubmitMultiResp(resp) => submit_multi_resp(resp, out),
         Body::SubmitSmResp(resp)
             if !pdu.status.is_ok() && resp.message_id.is_empty() && resp.tlvs.is_empty() =>
         {
@@ -201,6 +204,11 @@ fn short_message(message: &ShortMessage, out: &mut impl Out) -> Result<(), Encod
     service_type(&message.service_type, out)?;
     address("source_addr", &message.source, MAX_ADDRESS, out)?;
     address("destination_addr", &message.destination, MAX_ADDRESS, out)?;
+    after_destination(message, out)
+}
+
+/// The fields that `submit_sm` and `submit_multi` have after their destinations.
+fn after_destination(message: &ShortMessage, out: &mut impl Out) -> Result<(), EncodeError> {
     out.put_slice(&[
         message.esm_class,
         message.protocol_id,
@@ -219,6 +227,46 @@ fn short_message(message: &ShortMessage, out: &mut impl Out) -> Result<(), Encod
     ]);
     text(&message.short_message, out)?;
     tlvs(&message.tlvs, out)
+}
+
+fn submit_multi(multi: &SubmitMulti, out: &mut impl Out) -> Result<(), EncodeError> {
+    service_type(&multi.message.service_type, out)?;
+    address("source_addr", &multi.message.source, MAX_ADDRESS, out)?;
+    count("number_of_dests", multi.destinations.len(), out)?;
+    for destination in &multi.destinations {
+        match destination {
+            Destination::Address(to) => {
+                out.put_u8(Destination::ADDRESS);
+                address("destination_addr", to, MAX_ADDRESS, out)?;
+            }
+            Destination::List(name) => {
+                out.put_u8(Destination::LIST);
+                c_string("dl_name", name, MAX_LIST_NAME, out)?;
+            }
+        }
+    }
+    after_destination(&multi.message, out)
+}
+
+fn submit_multi_resp(resp: &SubmitMultiResp, out: &mut impl Out) -> Result<(), EncodeError> {
+    c_string("message_id", &resp.message_id, MAX_MESSAGE_ID, out)?;
+    count("no_unsuccess", resp.unsuccessful.len(), out)?;
+    for (to, status) in &resp.unsuccessful {
+        address("destination_addr", to, MAX_ADDRESS, out)?;
+        out.put_u32(status.0);
+    }
+    tlvs(&resp.tlvs, out)
+}
+
+/// The number of entries in a list.
+fn count(field: &'static str, entries: usize, out: &mut impl Out) -> Result<(), EncodeError> {
+    let count = u8::try_from(entries).map_err(|_| EncodeError::TooLong {
+        field,
+        length: entries,
+        limit: u8::MAX.into(),
+    })?;
+    out.put_u8(count);
+    Ok(())
 }
 
 fn data_message(message: &DataMessage, out: &mut impl Out) -> Result<(), EncodeError> {

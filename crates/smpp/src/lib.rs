@@ -28,8 +28,9 @@ pub use decode::{BodyError, DEFAULT_MAX_PDU, Decoder, FatalLength, Frame};
 pub use encode::{EncodeError, MAX_SHORT_MESSAGE, encode};
 pub use framed::{Framed, ReadError, WriteError};
 pub use pdu::{
-    Address, AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, MessageResp,
-    Outbind, Pdu, QuerySm, QuerySmResp, ReplaceSm, ShortMessage,
+    Address, AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, Destination,
+    MessageResp, Outbind, Pdu, QuerySm, QuerySmResp, ReplaceSm, ShortMessage, SubmitMulti,
+    SubmitMultiResp,
 };
 pub use session::{
     ConnectError, EndReason, Incoming, Session, SessionOptions, SubmitAnswer, SubmitError, Tls,

@@ -56,6 +56,10 @@ pub enum Body {
     SubmitSm(Box<ShortMessage>),
     /// The response to `submit_sm`.
     SubmitSmResp(MessageResp),
+    /// A client sends a message to several destinations.
+    SubmitMulti(Box<SubmitMulti>),
+    /// The response to `submit_multi`.
+    SubmitMultiResp(Box<SubmitMultiResp>),
     /// An SMSC delivers a message or a receipt.
     DeliverSm(Box<ShortMessage>),
     /// The response to `deliver_sm`; its message ID is empty.
@@ -101,6 +105,8 @@ impl Body {
             Self::GenericNack => command::GENERIC_NACK,
             Self::SubmitSm(_) => command::SUBMIT_SM,
             Self::SubmitSmResp(_) => command::SUBMIT_SM_RESP,
+            Self::SubmitMulti(_) => command::SUBMIT_MULTI,
+            Self::SubmitMultiResp(_) => command::SUBMIT_MULTI_RESP,
             Self::DeliverSm(_) => command::DELIVER_SM,
             Self::DeliverSmResp(_) => command::DELIVER_SM_RESP,
             Self::DataSm(_) => command::DATA_SM,
@@ -255,6 +261,42 @@ impl ShortMessage {
             &self.short_message
         }
     }
+}
+
+/// The body of `submit_multi`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SubmitMulti {
+    /// All fields but the destination, which is empty.
+    pub message: ShortMessage,
+    /// The recipients, at most 255 (254 in 3.4).
+    pub destinations: Vec<Destination>,
+}
+
+/// A recipient of `submit_multi`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// An address.
+    Address(Address),
+    /// The name of a distribution list at the SMSC.
+    List(Bytes),
+}
+
+impl Destination {
+    /// `dest_flag` of an address.
+    pub(crate) const ADDRESS: u8 = 1;
+    /// `dest_flag` of a distribution list.
+    pub(crate) const LIST: u8 = 2;
+}
+
+/// The body of `submit_multi_resp`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SubmitMultiResp {
+    /// The ID that the SMSC gave the message.
+    pub message_id: Bytes,
+    /// The destinations that do not get the message, and why.
+    pub unsuccessful: Vec<(Address, Status)>,
+    /// The optional parameters.
+    pub tlvs: Tlvs,
 }
 
 /// The body of `data_sm`.

@@ -1,11 +1,11 @@
 //! Writes receipts and messages from handsets as `deliver_sm`.
 
 use bytes::Bytes;
-use domain::Code;
 use domain::delivery::{Callback, CallbackKind};
 use domain::message::outcome::Outcome;
 use domain::message::text::{Coding, Shape, encode, measure};
 use domain::smpp_user::{ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId};
+use domain::{Code, MessageId};
 use jiff::Timestamp;
 use serde::Deserialize;
 use smpp::{Address, MAX_SHORT_MESSAGE, ShortMessage, Tlvs, message_state, tag};
@@ -28,10 +28,24 @@ pub(crate) enum Content {
     Unreadable,
 }
 
-/// Writes a callback for a user.
-pub(crate) fn content(callback: &Callback, format: ReceiptFormat) -> Content {
+/// The message of a receipt whose address names no recipient: one of those of a `submit_multi`.
+pub(crate) fn unnamed(callback: &Callback) -> Option<MessageId> {
+    if !matches!(callback.kind, CallbackKind::Report) {
+        return None;
+    }
+    let request = ReceiptRequest::parse(&callback.url)?;
+    let (id, _) = read_report(&callback.payload)?;
+    MessageId::new(id).filter(|_| request.destination.is_none())
+}
+
+/// Writes a callback for a user. `recipient` is that of an [`unnamed`] message.
+pub(crate) fn content(
+    callback: &Callback,
+    format: ReceiptFormat,
+    recipient: Option<&Address>,
+) -> Content {
     let message = match callback.kind {
-        CallbackKind::Report => return receipt(callback, format),
+        CallbackKind::Report => return receipt(callback, format, recipient),
         CallbackKind::Inbound => from_handset(&callback.payload),
         CallbackKind::Lookup | CallbackKind::Sender => None,
     };
@@ -48,10 +62,11 @@ struct Report {
     error: i64,
 }
 
-fn receipt(callback: &Callback, format: ReceiptFormat) -> Content {
-    let Some(request) = ReceiptRequest::parse(&callback.url) else {
+fn receipt(callback: &Callback, format: ReceiptFormat, recipient: Option<&Address>) -> Content {
+    let Some(mut request) = ReceiptRequest::parse(&callback.url) else {
         return Content::Unreadable;
     };
+    request.destination = request.destination.or_else(|| recipient.cloned());
     let Some((id, outcome)) = read_report(&callback.payload) else {
         return Content::Unreadable;
     };
@@ -82,14 +97,19 @@ fn write_receipt(
         ReceiptErrorField::Code => error,
         ReceiptErrorField::Zero => 0,
     };
-    let delivered = u8::from(outcome == Outcome::Delivered);
+    let parts = request.parts;
+    let delivered = if outcome == Outcome::Delivered {
+        parts
+    } else {
+        0
+    };
     let date = match format.date {
         ReceiptDate::Minutes => "%y%m%d%H%M",
         ReceiptDate::Seconds => "%y%m%d%H%M%S",
     };
     let (submitted, done) = (request.submitted_at.strftime(date), done_at.strftime(date));
     let text = format!(
-        "id:{id} sub:001 dlvrd:00{delivered} submit date:{submitted} done date:{done} stat:{word} err:{shown:03} text:"
+        "id:{id} sub:{parts:03} dlvrd:{delivered:03} submit date:{submitted} done date:{done} stat:{word} err:{shown:03} text:"
     );
     let mut tlvs = Tlvs::new();
     tlvs.push_c_string(tag::RECEIPTED_MESSAGE_ID, id.as_bytes());
@@ -100,7 +120,8 @@ fn write_receipt(
         tlvs.push(tag::NETWORK_ERROR_CODE, value);
     }
     ShortMessage {
-        source: request.destination.clone(),
+        // A number that was erased is left out.
+        source: request.destination.clone().unwrap_or_default(),
         destination: request.source.clone(),
         esm_class: IS_RECEIPT,
         short_message: text.into(),
@@ -208,7 +229,7 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use domain::delivery::Claim;
     use domain::message::text::decode;
-    use domain::{AccountId, CallbackId, CallbackUrl, MessageId};
+    use domain::{AccountId, CallbackId, CallbackUrl};
 
     use super::*;
     use crate::receipt_request::Wanted;
@@ -236,8 +257,9 @@ mod tests {
         let request = ReceiptRequest {
             wanted,
             submitted_at: Timestamp::from_second(1_900_000_000).expect("in range"),
+            parts: 2,
             source: Address::new(5, 0, "Acme"),
-            destination: Address::new(1, 1, "447700900123"),
+            destination: Some(Address::new(1, 1, "447700900123")),
         };
         request.url("acme")
     }
@@ -256,10 +278,10 @@ mod tests {
             request(Wanted::Final),
             r#"{"id":"255","status":2,"error":43,"mcc":"234","mnc":"10"}"#,
         );
-        let receipt = message(content(&report, ReceiptFormat::default()));
+        let receipt = message(content(&report, ReceiptFormat::default(), None));
         assert_eq!(
             receipt.short_message,
-            "id:255 sub:001 dlvrd:000 submit date:3003171746 done date:3003171747 stat:UNDELIV err:043 text:"
+            "id:255 sub:002 dlvrd:000 submit date:3003171746 done date:3003171747 stat:UNDELIV err:043 text:"
         );
         assert_eq!(receipt.esm_class, IS_RECEIPT);
         assert_eq!(receipt.source.digits, "447700900123");
@@ -275,18 +297,36 @@ mod tests {
             error: ReceiptErrorField::Zero,
         };
         assert_eq!(
-            message(content(&report, format)).short_message,
-            "id:ff sub:001 dlvrd:000 submit date:300317174640 done date:300317174740 stat:UNDELIV err:000 text:"
+            message(content(&report, format, None)).short_message,
+            "id:ff sub:002 dlvrd:000 submit date:300317174640 done date:300317174740 stat:UNDELIV err:000 text:"
         );
         assert_eq!(read_message_id(b"ff", ReceiptId::Hex), Some(255));
         assert_eq!(read_message_id(b"ff", ReceiptId::Decimal), None);
     }
 
     #[test]
+    fn a_receipt_of_several_gets_its_recipient_later() {
+        let delivered = r#"{"id":"255","status":1,"error":0}"#;
+        let named = request(Wanted::Final);
+        let several = ReceiptRequest {
+            destination: None,
+            ..ReceiptRequest::parse(&named).expect("readable")
+        };
+        let named = callback(CallbackKind::Report, named, delivered);
+        assert_eq!(unnamed(&named), None);
+        let several = callback(CallbackKind::Report, several.url("acme"), delivered);
+        assert_eq!(unnamed(&several), MessageId::new(255));
+        let recipient = Address::new(1, 1, "37120000001");
+        let written = |recipient| message(content(&several, ReceiptFormat::default(), recipient));
+        assert_eq!(written(Some(&recipient)).source, recipient);
+        assert_eq!(written(None).source, Address::default());
+    }
+
+    #[test]
     fn an_unwanted_receipt_is_not_written() {
         let delivered = r#"{"id":"255","status":1,"error":0}"#;
         let report = callback(CallbackKind::Report, request(Wanted::Failures), delivered);
-        let content = content(&report, ReceiptFormat::default());
+        let content = content(&report, ReceiptFormat::default(), None);
         assert!(matches!(content, Content::Unwanted));
     }
 
@@ -305,7 +345,7 @@ mod tests {
                 CallbackUrl::smpp("", "inbound"),
                 &payload,
             );
-            let message = message(content(&callback, ReceiptFormat::default()));
+            let message = message(content(&callback, ReceiptFormat::default(), None));
             assert_eq!(
                 (message.data_coding, &message.short_message[..]),
                 (data_coding, octets)

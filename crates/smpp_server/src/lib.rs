@@ -17,5 +17,6 @@ mod session;
 mod sessions;
 mod time;
 
+pub use order::check_message;
 pub use server::{Ending, Settings, SmppServer};
 pub use sessions::SmppSessions;

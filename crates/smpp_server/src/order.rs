@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure_as};
+use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure, measure_as};
 use domain::{CallbackUrl, Code, Priority};
 use engine::sending::submit::{IdempotentRequest, SmsInput, SubmitError, To};
 use engine::{Field, Invalid};
@@ -35,6 +35,44 @@ pub(crate) fn read(
     system_id: &str,
     now: Timestamp,
 ) -> Result<Order, Status> {
+    let to = vec![Cow::Owned(read_destination(&message.destination)?)];
+    let named = Some(&message.destination);
+    read_for(message, to, named, system_id, now)
+}
+
+/// Whether a message can be read. Prices, senders and countries are checked when it is submitted.
+pub fn check_message(
+    message: &ShortMessage,
+    system_id: &str,
+    now: Timestamp,
+) -> Result<(), Status> {
+    let order = read(message, system_id, now)?;
+    debug_assert!(
+        order
+            .receipts
+            .is_none_or(|url| ReceiptRequest::parse(&url).is_some()),
+        "the receipt could not be written"
+    );
+    Ok(())
+}
+
+/// Reads a message to several recipients. Their receipts have one address, so that cannot name them.
+pub(crate) fn read_multi(
+    message: &ShortMessage,
+    to: Vec<Cow<'static, str>>,
+    system_id: &str,
+    now: Timestamp,
+) -> Result<Order, Status> {
+    read_for(message, to, None, system_id, now)
+}
+
+fn read_for(
+    message: &ShortMessage,
+    to: Vec<Cow<'static, str>>,
+    named: Option<&Address>,
+    system_id: &str,
+    now: Timestamp,
+) -> Result<Order, Status> {
     if message.esm_class & KIND != 0 {
         return Err(Status::ESME_RINVESMCLASS);
     }
@@ -49,18 +87,20 @@ pub(crate) fn read(
     let sent_at = scheduled.unwrap_or(now);
     let expires = time::parse(&message.validity_period, now);
     let expires = expires.map_err(|_| Status::ESME_RINVEXPIRY)?;
-    let Content { text, coding, udh } = read_text(message)?;
+    let content = read_text(message)?;
     let wanted = Wanted::from_registered_delivery(message.registered_delivery);
     let receipts = wanted.map(|wanted| ReceiptRequest {
         wanted,
         submitted_at: now,
+        parts: content.parts(),
         source: message.source.clone(),
-        destination: message.destination.clone(),
+        destination: named.cloned(),
     });
+    let Content { text, coding, udh } = content;
     Ok(Order {
         receipts: receipts.map(|request| request.url(system_id)),
         sms: SmsInput {
-            to: To::List(vec![Cow::Owned(read_destination(&message.destination)?)]),
+            to: To::List(to),
             from: Cow::Owned(read_source(&message.source)?),
             message: Cow::Owned(text),
             dlr_url: None,
@@ -84,7 +124,7 @@ const fn read_priority(flag: u8) -> Result<Priority, Status> {
     }
 }
 
-fn read_destination(address: &Address) -> Result<String, Status> {
+pub(crate) fn read_destination(address: &Address) -> Result<String, Status> {
     ascii(address).ok_or(Status::ESME_RINVDSTADR)
 }
 
@@ -114,6 +154,38 @@ struct Content {
     udh: Option<Udh>,
 }
 
+impl Content {
+    /// In how many parts the service sends it. A text that has too many is refused later.
+    fn parts(&self) -> u8 {
+        match self.coding {
+            Some(_) => 1,
+            None => measure(&self.text).map_or(1, |shape| shape.parts),
+        }
+    }
+}
+
+/// How `data_coding` says that the octets of a text are to be read.
+enum Alphabet {
+    Gsm7,
+    Octets,
+    Latin1,
+    Ucs2,
+}
+
+impl Alphabet {
+    /// Of the message classes only class 1 is known: there the handset stores a message where it stores those without a
+    /// class. The others, such as class 0 (flash), would be lost on the way to the carrier.
+    const fn from_data_coding(data_coding: u8) -> Option<Self> {
+        Some(match data_coding {
+            0 | 1 | 0x11 | 0xF1 => Self::Gsm7,
+            2 | 4 | 0x15 | 0xF5 => Self::Octets,
+            3 => Self::Latin1,
+            8 | 0x19 => Self::Ucs2,
+            _ => return None,
+        })
+    }
+}
+
 fn read_text(message: &ShortMessage) -> Result<Content, Status> {
     let octets = &message.text()[..];
     let (udh, octets) = if message.esm_class & HAS_HEADER == 0 {
@@ -122,24 +194,24 @@ fn read_text(message: &ShortMessage) -> Result<Content, Status> {
         let (udh, octets) = split_header(octets).ok_or(Status::ESME_RINVMSGLEN)?;
         (Some(udh), octets)
     };
-    let (text, coding) = match message.data_coding {
-        0 | 1 => {
+    let alphabet = Alphabet::from_data_coding(message.data_coding);
+    let (text, coding) = match alphabet.ok_or(Status::ESME_RINVDCS)? {
+        Alphabet::Gsm7 => {
             if octets.iter().any(|octet| *octet > 0x7F) {
                 return Err(Status::ESME_RINVDCS);
             }
             (decode(Coding::Gsm7, octets), Coding::Gsm7)
         }
-        2 | 4 => {
+        Alphabet::Octets => {
             let header = udh.as_ref().map_or(0, |udh| udh.as_bytes().len());
             if octets.len() + header > MESSAGE_OCTETS {
                 return Err(Status::ESME_RINVMSGLEN);
             }
             (decode(Coding::Binary, octets), Coding::Binary)
         }
-        3 => return Ok(read_latin1(octets, udh)),
-        8 if octets.len() % 2 != 0 => return Err(Status::ESME_RINVMSGLEN),
-        8 => (decode(Coding::Ucs2, octets), Coding::Ucs2),
-        _ => return Err(Status::ESME_RINVDCS),
+        Alphabet::Latin1 => return Ok(read_latin1(octets, udh)),
+        Alphabet::Ucs2 if octets.len() % 2 != 0 => return Err(Status::ESME_RINVMSGLEN),
+        Alphabet::Ucs2 => (decode(Coding::Ucs2, octets), Coding::Ucs2),
     };
     let fits = || measure_as(&text, coding, None).is_ok();
     let is_kept = udh.is_some() || coding == Coding::Binary || fits();

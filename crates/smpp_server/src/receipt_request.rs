@@ -11,6 +11,8 @@ use smpp::Address;
 
 /// What separates the fields must not occur in them.
 const ENCODED: &AsciiSet = NON_ALPHANUMERIC;
+/// Stands for a destination that is not named.
+const SEVERAL: &str = "*";
 
 /// Which outcomes get a receipt: the low bits of `registered_delivery`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,20 +56,26 @@ impl Wanted {
 pub(crate) struct ReceiptRequest {
     pub(crate) wanted: Wanted,
     pub(crate) submitted_at: Timestamp,
+    /// The number of parts of the message.
+    pub(crate) parts: u8,
     /// The addresses as the client wrote them.
     pub(crate) source: Address,
-    pub(crate) destination: Address,
+    /// `None` if the client named several at once.
+    pub(crate) destination: Option<Address>,
 }
 
 impl ReceiptRequest {
     /// The callback address of a message from this user.
     pub(crate) fn url(&self, system_id: &str) -> CallbackUrl {
         let details = format!(
-            "{}/{}/{}/{}",
+            "{}/{}/{}/{}/{}",
             self.wanted.number(),
             self.submitted_at.as_second(),
+            self.parts,
             write_address(&self.source),
-            write_address(&self.destination),
+            self.destination
+                .as_ref()
+                .map_or_else(|| SEVERAL.to_owned(), write_address),
         );
         CallbackUrl::smpp(system_id, &details)
     }
@@ -80,8 +88,12 @@ impl ReceiptRequest {
         Some(Self {
             wanted: Wanted::from_registered_delivery(flags)?,
             submitted_at: Timestamp::from_second(seconds).ok()?,
+            parts: fields.next()?.parse().ok()?,
             source: read_address(fields.next()?)?,
-            destination: read_address(fields.next()?)?,
+            destination: match fields.next()? {
+                SEVERAL => None,
+                named => Some(read_address(named)?),
+            },
         })
     }
 }
@@ -108,15 +120,23 @@ mod tests {
         let request = ReceiptRequest {
             wanted: Wanted::Failures,
             submitted_at: Timestamp::from_second(1_900_000_000).expect("in range"),
+            parts: 2,
             source: Address::new(5, 0, "A/c.me &"),
-            destination: Address::new(1, 1, "+447700900123"),
+            destination: Some(Address::new(1, 1, "+447700900123")),
         };
         let url = request.url("acme");
         assert_eq!(
             url.as_str(),
-            "smpp:acme/2/1900000000/5.0.A%2Fc%2Eme%20%26/1.1.%2B447700900123"
+            "smpp:acme/2/1900000000/2/5.0.A%2Fc%2Eme%20%26/1.1.%2B447700900123"
         );
-        assert_eq!(ReceiptRequest::parse(&url), Some(request));
+        assert_eq!(ReceiptRequest::parse(&url).as_ref(), Some(&request));
+        let several = ReceiptRequest {
+            destination: None,
+            ..request
+        };
+        let url = several.url("acme");
+        assert!(url.as_str().ends_with("/*"), "{}", url.as_str());
+        assert_eq!(ReceiptRequest::parse(&url), Some(several));
         assert_eq!(ReceiptRequest::parse(&CallbackUrl::smpp("acme", "")), None);
     }
 

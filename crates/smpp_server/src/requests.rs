@@ -1,5 +1,7 @@
 //! Requests of bound clients: each becomes an answer, after the database has been asked.
 
+mod multi;
+
 use std::sync::Arc;
 
 use domain::MessageId;
@@ -14,6 +16,8 @@ use smpp::{
 use crate::deliver::{message_id, read_message_id, state};
 use crate::server::SmppServer;
 use crate::{order, time};
+
+pub(crate) use multi::submit_multi;
 
 /// A message that is to be sent, and which command brought it.
 pub(crate) enum Submit {
@@ -50,13 +54,18 @@ pub(crate) async fn submit(
             submitted.answer(Status::OK, sequence, id)
         }
         Err(status) => {
-            count(match status {
-                Status::ESME_RTHROTTLED => "throttled",
-                Status::ESME_RSYSERR => "failed",
-                _ => "refused",
-            });
+            count(result_name(status));
             submitted.answer(status, sequence, String::new())
         }
+    }
+}
+
+/// What metrics call a status that is not OK.
+const fn result_name(status: Status) -> &'static str {
+    match status {
+        Status::ESME_RTHROTTLED => "throttled",
+        Status::ESME_RSYSERR => "failed",
+        _ => "refused",
     }
 }
 
@@ -64,17 +73,26 @@ fn count(result: &'static str) {
     metrics::counter!("switchboard_smpp_submits_total", "result" => result).increment(1);
 }
 
-async fn store(
-    server: &SmppServer,
-    user: &SmppUser,
-    message: &ShortMessage,
-) -> Result<u64, Status> {
-    if let Some(most) = user.limits.max_per_second {
+/// Counts messages of the user.
+fn check_rate(server: &SmppServer, user: &SmppUser, messages: usize) -> Result<(), Status> {
+    let Some(most) = user.limits.max_per_second else {
+        return Ok(());
+    };
+    for _ in 0..messages {
         let allowance = server.rates.count(user.id, most, server.started.elapsed());
         if allowance.is_exceeded {
             return Err(Status::ESME_RTHROTTLED);
         }
     }
+    Ok(())
+}
+
+async fn store(
+    server: &SmppServer,
+    user: &SmppUser,
+    message: &ShortMessage,
+) -> Result<u64, Status> {
+    check_rate(server, user, 1)?;
     let now = server.engine.now();
     let order = order::read(message, user.system_id.as_str(), now)?;
     let submit = &server.engine.submit;
@@ -181,6 +199,7 @@ fn read_id(user: &SmppUser, octets: &[u8]) -> Result<MessageId, Status> {
 pub(crate) fn refuse(request: u32, sequence: u32, status: Status) -> Pdu {
     let body = match request {
         command::SUBMIT_SM => Body::SubmitSmResp(MessageResp::default()),
+        command::SUBMIT_MULTI => Body::SubmitMultiResp(Box::default()),
         command::DATA_SM => Body::DataSmResp(MessageResp::default()),
         command::QUERY_SM => Body::QuerySmResp(Box::default()),
         command::CANCEL_SM => Body::CancelSmResp,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{Callback, CallbackAttempt, Delivery};
-use domain::ports::CallbackSender;
+use domain::ports::{CallbackSender, HistoryStore};
 use domain::smpp_user::{ReceiptFormat, SmppUser};
 use domain::{CallbackUrl, Origin, ReceiverId, Timestamp};
 use engine::identity::smpp_users::SmppBind;
-use smpp::{ShortMessage, Status};
+use smpp::{Address, ShortMessage, Status};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -26,6 +26,7 @@ const UNWRITABLE: &str = "it cannot be written as deliver_sm";
 /// Sends callbacks: to SMPP sessions of this node, and by HTTP.
 pub struct SmppSessions {
     http: Arc<dyn CallbackSender>,
+    messages: Arc<dyn HistoryStore>,
     bound: Mutex<Bound>,
     /// Takes turns between the sessions of a user.
     turn: AtomicUsize,
@@ -82,10 +83,11 @@ pub(crate) struct BoundSession {
 }
 
 impl SmppSessions {
-    /// `http` delivers all other callbacks.
-    pub fn new(http: Arc<dyn CallbackSender>) -> Arc<Self> {
+    /// `http` delivers all other callbacks; `messages` tells the recipients of messages that were sent to several.
+    pub fn new(http: Arc<dyn CallbackSender>, messages: Arc<dyn HistoryStore>) -> Arc<Self> {
         Arc::new(Self {
             http,
+            messages,
             bound: Mutex::default(),
             turn: AtomicUsize::new(0),
             next_id: AtomicU64::new(0),
@@ -138,6 +140,18 @@ impl SmppSessions {
         free.or_else(|| in_turn().next()).cloned()
     }
 
+    /// The recipient of a message whose receipt does not name it.
+    async fn find_recipient(&self, callback: &Callback) -> Result<Option<Address>, &'static str> {
+        let Some(id) = deliver::unnamed(callback) else {
+            return Ok(None);
+        };
+        let account = Some(callback.account);
+        let found = self.messages.find_message_detail(account, id).await;
+        let found = found.map_err(|_| "the recipient could not be read")?;
+        let to = found.and_then(|message| message.summary.to);
+        Ok(to.map(|to| Address::new(1, 1, to.digits().to_owned())))
+    }
+
     /// Hands a callback to a session and waits for the client's answer. If the session ends first, another gets it.
     async fn deliver_to_session(
         &self,
@@ -145,9 +159,10 @@ impl SmppSessions {
     ) -> Result<Option<Status>, &'static str> {
         let origin = Origin::from_url(&callback.url);
         let key = ReceiverId::new(callback.account, &origin);
+        let recipient = self.find_recipient(callback).await?;
         loop {
             let session = self.choose(key).ok_or("no session is bound")?;
-            let message = match deliver::content(callback, session.format) {
+            let message = match deliver::content(callback, session.format, recipient.as_ref()) {
                 Content::Message(message) => *message,
                 Content::Unwanted => return Ok(None),
                 Content::Unreadable => return Err(UNWRITABLE),

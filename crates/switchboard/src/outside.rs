@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::message::lookup::HomeOperator;
 use domain::ports::{
     CallbackSender, ClientDocuments, HomeNetwork, ImageGuard, Mailer, NotificationSender,
-    NumberLocator, UrlGuard,
+    NumberLocator, Store, UrlGuard,
 };
 use domain::{Msisdn, Network};
 use engine::{Catalogues, Outside};
@@ -82,11 +82,12 @@ fn callback_client(
 pub(crate) fn of_worker(
     config: &Config,
     database: &DatabaseUrl,
+    store: Arc<dyn Store>,
     resolver: &Arc<dyn Resolve>,
     mailer: Option<&Arc<dyn Mailer>>,
 ) -> anyhow::Result<(Outside, Arc<SmppSessions>)> {
     let http = callback_client(config, resolver.clone())?;
-    let sessions = SmppSessions::new(http);
+    let sessions = SmppSessions::new(http, store);
     let outside = Outside {
         callbacks: sessions.clone(),
         notifications: notifier(config, resolver.clone())?,

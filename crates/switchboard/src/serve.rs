@@ -74,8 +74,10 @@ pub(crate) async fn run(
     let _only_worker = if worker { lock(&database)? } else { None };
     let resolver = outside::resolver(&config);
     let mailer = config.mail.mailer()?;
-    let outside =
-        worker.then(|| outside::of_worker(&config, &database, &resolver, mailer.as_ref()));
+    let outside = worker.then(|| {
+        let mailer = mailer.as_ref();
+        outside::of_worker(&config, &database, store.clone(), &resolver, mailer)
+    });
     let (outside, smpp_sessions) = outside.transpose()?.unzip();
     let engine = Engine::start(
         store.clone(),

@@ -10,6 +10,7 @@ pub mod balancer;
 pub mod chrome;
 pub mod http;
 mod http_head;
+pub mod kannel;
 pub mod kannel_smsc;
 mod latencies;
 pub mod load;

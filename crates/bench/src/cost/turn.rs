@@ -3,7 +3,7 @@
 use super::database_work::{DatabaseWork, Position, Postgres, Statement};
 use super::{Options, Path, Subject};
 use crate::gateways::flow::{self, FlowSettings};
-use crate::gateways::kannel::Kannel;
+use crate::gateways::kannel;
 use crate::gateways::switchboard::{self, Nodes};
 use crate::gateways::{CONNECTIONS, RunningGateway, start_smsc};
 use crate::processor_time::{self, ProcessorTime};
@@ -99,7 +99,7 @@ pub(super) fn run(options: &Options, path: Path, subject: Subject) -> Result<Tur
         Subject::Bare => run_on(&Bare::start()?, None, settings),
         Subject::Kannel => {
             let smsc = smsc.context("Kannel does not store messages for later")?;
-            run_on(&Kannel::start(smsc, WINDOW, false)?, None, settings)
+            run_on(&kannel::start(smsc, WINDOW, false)?, None, settings)
         }
         Subject::Service {
             build,

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 
-struct IgnoreIncoming;
+pub(crate) struct IgnoreIncoming;
 
 #[async_trait]
 impl Incoming for IgnoreIncoming {
@@ -20,9 +20,9 @@ impl Incoming for IgnoreIncoming {
 }
 
 #[derive(Default)]
-struct Progress {
-    answered: AtomicU64,
-    stop: AtomicBool,
+pub(crate) struct Progress {
+    pub(crate) answered: AtomicU64,
+    pub(crate) stop: AtomicBool,
 }
 
 pub(super) fn measure(options: &Options, workers: usize) -> Result<u64> {
@@ -40,7 +40,7 @@ pub(super) fn measure(options: &Options, workers: usize) -> Result<u64> {
         let session = Session::connect(&address, settings, Arc::new(IgnoreIncoming)).await?;
         let progress = Arc::new(Progress::default());
         let tasks: Vec<_> = (0..WINDOW)
-            .map(|_| tokio::spawn(send(session.clone(), Arc::clone(&progress))))
+            .map(|_| tokio::spawn(send(session.clone(), message(), Arc::clone(&progress))))
             .collect();
         sleep(WARM_UP).await;
         let (start, before) = (Instant::now(), progress.answered.load(Ordering::Relaxed));
@@ -62,8 +62,12 @@ pub(super) fn measure(options: &Options, workers: usize) -> Result<u64> {
     Ok(found)
 }
 
-async fn send(session: Session, progress: Arc<Progress>) -> Result<()> {
-    let message = message();
+/// Sends a message again and again until it is stopped.
+pub(crate) async fn send(
+    session: Session,
+    message: ShortMessage,
+    progress: Arc<Progress>,
+) -> Result<()> {
     while !progress.stop.load(Ordering::Relaxed) {
         let answer = session.submit(&message).await?;
         ensure!(answer.status.is_ok(), "refused: {}", answer.status);

@@ -60,6 +60,9 @@ pub trait SmppUserStore: Send + Sync + 'static {
         most: Option<u32>,
     ) -> Result<bool, StoreError>;
 
+    /// How many sessions each user has on all living nodes together, sorted by ID, without users that have none.
+    async fn count_smpp_binds(&self) -> Result<Vec<(SmppUserId, u32)>, StoreError>;
+
     /// Revokes a user; `false` if there is none with this system ID that is not revoked.
     async fn revoke_smpp_user(
         &self,

@@ -42,7 +42,7 @@ pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
 pub(crate) use sms::check_one;
-pub use sms::{SmsInput, To};
+pub use sms::{SmsInput, To, is_recipient};
 pub(crate) use stages::{Checked, Destination, RoutedRequest};
 pub use viber::{ActionInput, ViberInput};
 

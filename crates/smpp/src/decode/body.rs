@@ -8,8 +8,9 @@ use bytes::Bytes;
 use super::BodyError;
 use super::fields::Fields;
 use crate::pdu::{
-    AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, MessageResp, Outbind,
-    QuerySm, QuerySmResp, ReplaceSm, ShortMessage,
+    AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, Destination,
+    MessageResp, Outbind, QuerySm, QuerySmResp, ReplaceSm, ShortMessage, SubmitMulti,
+    SubmitMultiResp,
 };
 use crate::{HEADER, command};
 
@@ -30,6 +31,8 @@ pub(super) fn read(command: u32, frame: &Bytes) -> Result<Body, BodyError> {
         command::GENERIC_NACK => Body::GenericNack,
         command::SUBMIT_SM => Body::SubmitSm(short_message(fields)?),
         command::SUBMIT_SM_RESP => Body::SubmitSmResp(message_resp(fields)),
+        command::SUBMIT_MULTI => submit_multi(fields)?,
+        command::SUBMIT_MULTI_RESP => submit_multi_resp(fields),
         command::DELIVER_SM => Body::DeliverSm(short_message(fields)?),
         command::DELIVER_SM_RESP => Body::DeliverSmResp(message_resp(fields)),
         command::DATA_SM => data_message(fields)?,
@@ -83,10 +86,21 @@ fn outbind(mut fields: Fields<'_>) -> Body {
 }
 
 fn short_message(mut fields: Fields<'_>) -> Result<Box<ShortMessage>, BodyError> {
+    let service_type = fields.c_string();
+    let source = fields.address("source_addr")?;
+    let destination = fields.address("destination_addr")?;
+    let message = after_destination(fields)?;
     Ok(Box::new(ShortMessage {
-        service_type: fields.c_string(),
-        source: fields.address("source_addr")?,
-        destination: fields.address("destination_addr")?,
+        service_type,
+        source,
+        destination,
+        ..message
+    }))
+}
+
+/// The fields that `submit_sm` and `submit_multi` have after their destinations.
+fn after_destination(mut fields: Fields<'_>) -> Result<ShortMessage, BodyError> {
+    Ok(ShortMessage {
         esm_class: fields.octet("esm_class")?,
         protocol_id: fields.octet("protocol_id")?,
         priority_flag: fields.octet("priority_flag")?,
@@ -97,6 +111,44 @@ fn short_message(mut fields: Fields<'_>) -> Result<Box<ShortMessage>, BodyError>
         data_coding: fields.octet("data_coding")?,
         default_message_id: fields.octet("sm_default_msg_id")?,
         short_message: fields.short_message()?,
+        tlvs: fields.tlvs(),
+        ..ShortMessage::default()
+    })
+}
+
+fn submit_multi(mut fields: Fields<'_>) -> Result<Body, BodyError> {
+    let service_type = fields.c_string();
+    let source = fields.address("source_addr")?;
+    let count = fields.octet("number_of_dests")?;
+    let destinations = (0..count).map(|_| destination(&mut fields));
+    let destinations = destinations.collect::<Result<_, _>>()?;
+    let message = ShortMessage {
+        service_type,
+        source,
+        ..after_destination(fields)?
+    };
+    Ok(Body::SubmitMulti(Box::new(SubmitMulti {
+        message,
+        destinations,
+    })))
+}
+
+fn destination(fields: &mut Fields<'_>) -> Result<Destination, BodyError> {
+    match fields.octet("dest_flag")? {
+        Destination::ADDRESS => fields.address("destination_addr").map(Destination::Address),
+        Destination::LIST => Ok(Destination::List(fields.c_string())),
+        other => Err(BodyError::DestinationFlag(other)),
+    }
+}
+
+fn submit_multi_resp(mut fields: Fields<'_>) -> Body {
+    let message_id = fields.c_string();
+    let count = fields.octet_if_there().unwrap_or_default();
+    let unsuccessful = (0..count).map_while(|_| fields.unsuccessful());
+    let unsuccessful = unsuccessful.collect();
+    Body::SubmitMultiResp(Box::new(SubmitMultiResp {
+        message_id,
+        unsuccessful,
         tlvs: fields.tlvs(),
     }))
 }

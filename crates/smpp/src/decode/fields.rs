@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::BodyError;
 use crate::pdu::Address;
-use crate::{HEADER, Tlvs};
+use crate::{HEADER, Status, Tlvs};
 
 /// A cursor over a frame, starting after the header.
 pub(super) struct Fields<'a> {
@@ -61,6 +61,14 @@ impl<'a> Fields<'a> {
             npi: self.octet(field)?,
             digits: self.c_string(),
         })
+    }
+
+    /// An entry of `unsuccess_sme`; `None` if the frame ends before its end.
+    pub(super) fn unsuccessful(&mut self) -> Option<(Address, Status)> {
+        let address = self.address("destination_addr").ok()?;
+        let status: [u8; 4] = *self.left().first_chunk()?;
+        self.at += status.len();
+        Some((address, Status(u32::from_be_bytes(status))))
     }
 
     /// `sm_length` and `short_message`.

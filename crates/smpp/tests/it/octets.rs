@@ -3,8 +3,9 @@
 use bytes::BytesMut;
 use smpp::{
     Address, AlertNotification, Bind, BindKind, BindResp, Body, BodyError, CancelSm, DataMessage,
-    Decoder, EncodeError, FatalLength, Frame, MessageResp, Outbind, Pdu, QuerySm, QuerySmResp,
-    ReplaceSm, ShortMessage, Status, Tlvs, command, encode, message_state, tag,
+    Decoder, Destination, EncodeError, FatalLength, Frame, MessageResp, Outbind, Pdu, QuerySm,
+    QuerySmResp, ReplaceSm, ShortMessage, Status, SubmitMulti, SubmitMultiResp, Tlvs, command,
+    encode, message_state, tag,
 };
 
 use crate::notation::octets;
@@ -193,6 +194,42 @@ fn answers_to_messages() {
     ] {
         let pdu = Pdu::with_status(Status::ESME_RTHROTTLED, 2, body);
         both_ways(name, &pdu, expected);
+    }
+}
+
+#[test]
+fn submit_multi() {
+    let multi = SubmitMulti {
+        message: ShortMessage {
+            source: name(),
+            registered_delivery: 1,
+            short_message: "hi".into(),
+            ..ShortMessage::default()
+        },
+        destinations: vec![
+            Destination::Address(phone()),
+            Destination::List("all".into()),
+        ],
+    };
+    let resp = SubmitMultiResp {
+        message_id: "a1".into(),
+        unsuccessful: vec![(phone(), Status::ESME_RINVDSTADR)],
+        tlvs: Tlvs::new(),
+    };
+    both_ways(
+        "submit_multi",
+        &Pdu::new(3, Body::SubmitMulti(Box::new(multi))),
+        "00000033 00000021 00000000 00000003 00 05 00 'Shop'00 02 01 01 01 '31612'00 02 'all'00 000000 00 00 01000000 02 'hi'",
+    );
+    both_ways(
+        "submit_multi_resp",
+        &Pdu::new(3, Body::SubmitMultiResp(Box::new(resp))),
+        "00000020 80000021 00000000 00000003 'a1'00 01 01 01 '31612'00 0000000B",
+    );
+    let bad = "00000016 00000021 00000000 00000003 00 00 00 00 01 03";
+    match decode(&octets(bad)) {
+        Frame::Bad { why, .. } => assert_eq!(why, BodyError::DestinationFlag(3)),
+        good @ Frame::Ok(_) => panic!("{good:?}"),
     }
 }
 

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smpp::{
-    Address, AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, MessageResp,
-    Outbind, Pdu, QuerySm, QuerySmResp, ReplaceSm, ShortMessage, Status, Tlvs, command,
+    Address, AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, Destination,
+    MessageResp, Outbind, Pdu, QuerySm, QuerySmResp, ReplaceSm, ShortMessage, Status, SubmitMulti,
+    SubmitMultiResp, Tlvs, command,
 };
 
 /// PDUs that can be encoded.
@@ -154,6 +155,13 @@ fn data_message() -> impl Strategy<Value = Body> {
         })
 }
 
+fn destination() -> impl Strategy<Value = Destination> {
+    prop_oneof![
+        address(20).prop_map(Destination::Address),
+        string(20).prop_map(Destination::List)
+    ]
+}
+
 fn rare_bodies() -> impl Strategy<Value = Body> {
     prop_oneof![
         (string(64), address(20)).prop_map(|(message_id, source)| Body::QuerySm(Box::new(
@@ -191,6 +199,28 @@ fn rare_bodies() -> impl Strategy<Value = Body> {
                 tlvs: message.tlvs,
             }))
         }),
+        (short_message(), vec(destination(), 0..4)).prop_map(|(message, destinations)| {
+            let message = ShortMessage {
+                destination: Address::default(),
+                ..*message
+            };
+            Body::SubmitMulti(Box::new(SubmitMulti {
+                message,
+                destinations,
+            }))
+        }),
+        (string(64), vec((address(20), any::<u32>()), 0..4), tlvs()).prop_map(
+            |(message_id, unsuccessful, tlvs)| {
+                let unsuccessful = unsuccessful.into_iter();
+                Body::SubmitMultiResp(Box::new(SubmitMultiResp {
+                    message_id,
+                    unsuccessful: unsuccessful
+                        .map(|(address, status)| (address, Status(status)))
+                        .collect(),
+                    tlvs,
+                }))
+            }
+        ),
         (address(64), address(64), tlvs()).prop_map(|(source, esme, tlvs)| {
             Body::AlertNotification(Box::new(AlertNotification { source, esme, tlvs }))
         }),

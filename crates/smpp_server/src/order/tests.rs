@@ -39,7 +39,15 @@ fn codings_are_those_of_the_specification() {
         (8, b"\x04\x16", Ok(("Ж", Some(2)))),
         (8, b"\x04", Err(Status::ESME_RINVMSGLEN)),
         (6, b"x", Err(Status::ESME_RINVDCS)),
+        // Class 1; class 0 cannot be sent on.
+        (0xF1, b"a\0", Ok(("a@", Some(0)))),
+        (0x11, b"b", Ok(("b", Some(0)))),
+        (0xF5, b"\x01\xFF", Ok(("\u{1}\u{FF}", Some(1)))),
+        (0x15, b"x", Ok(("x", Some(1)))),
+        (0x19, b"\x04\x16", Ok(("Ж", Some(2)))),
         (0xF0, b"x", Err(Status::ESME_RINVDCS)),
+        (0x10, b"x", Err(Status::ESME_RINVDCS)),
+        (0xF6, b"x", Err(Status::ESME_RINVDCS)),
         // Longer than one part: the service splits it.
         (0, &[b'x'; 161], Ok(("x", None))),
         (8, &[0x04; 142], Ok(("\u{404}", None))),
@@ -92,6 +100,10 @@ fn a_long_text_is_in_the_payload() {
     sent.tlvs.push(tag::MESSAGE_PAYLOAD, vec![b'x'; 400]);
     let sms = read_now(&sent).expect("valid").sms;
     assert_eq!((sms.message.len(), sms.coding), (400, None));
+    sent.registered_delivery = 1;
+    let url = read_now(&sent).expect("valid").receipts.expect("wanted");
+    let request = ReceiptRequest::parse(&url).expect("readable");
+    assert_eq!(request.parts, 3);
 }
 
 #[test]

@@ -271,7 +271,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
                 return self.connection.queue(&answer);
             }
             Body::ReplaceSm(_) => Some(Status::ESME_RREPLACEFAIL),
-            Body::SubmitSm(_) | Body::DataSm(_) | Body::QuerySm(_) | Body::CancelSm(_) => {
+            Body::SubmitSm(_)
+            | Body::SubmitMulti(_)
+            | Body::DataSm(_)
+            | Body::QuerySm(_)
+            | Body::CancelSm(_) => {
                 if self.kind == BindKind::Receiver {
                     Some(Status::ESME_RINVBNDSTS)
                 } else if self.close_at.is_some() {
@@ -300,6 +304,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
             }
             Body::DataSm(data) => {
                 requests::submit(server, user, sequence, Submit::DataSm(data)).boxed()
+            }
+            Body::SubmitMulti(multi) => {
+                requests::submit_multi(server, user, sequence, multi).boxed()
             }
             Body::QuerySm(query) => requests::query(server, user, sequence, query).boxed(),
             Body::CancelSm(cancel) => requests::cancel(server, user, sequence, cancel).boxed(),

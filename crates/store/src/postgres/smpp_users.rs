@@ -6,12 +6,13 @@ use domain::Timestamp;
 use domain::ids::{AccountId, NodeId, SmppUserId};
 use domain::ports::{NewSmppUser, SmppCredentials, SmppUserStore, StoreError};
 use domain::smpp_user::{SmppUser, SystemId};
+use tokio_postgres::Row;
 
 use super::fault::Fault;
 use super::retry::{self, Retryable};
 use super::transaction::{execute, find, query};
 use super::{PostgresStore, Values, column};
-use crate::rows::smpp_users::{NewColumns, read_credentials, read_user, smpp_user_id};
+use crate::rows::smpp_users::{NewColumns, bind_count, read_credentials, read_user, smpp_user_id};
 use crate::rows::{Corrupt, micros};
 use crate::sql::smpp_users as sql;
 
@@ -39,6 +40,13 @@ const BINDS_ELSEWHERE: &str = concat!(
     "SELECT CAST(coalesce(sum(b.binds), 0) AS BIGINT) FROM smpp_bind AS b JOIN node ON node.id = b.node
     WHERE b.user_id = $1 AND b.node <> $2 AND node.alive_until_us >= ",
     now_us!(),
+);
+
+const COUNT_BINDS: &str = concat!(
+    "SELECT b.user_id, CAST(sum(b.binds) AS BIGINT) FROM smpp_bind AS b JOIN node ON node.id = b.node
+    WHERE node.alive_until_us >= ",
+    now_us!(),
+    " GROUP BY b.user_id ORDER BY b.user_id",
 );
 
 struct SetBinds {
@@ -153,6 +161,12 @@ impl SmppUserStore for PostgresStore {
             most: most.map(i64::from),
         };
         retry::run(&self.pool, "count the sessions of an SMPP user", &set).await
+    }
+
+    async fn count_smpp_binds(&self) -> Result<Vec<(SmppUserId, u32)>, StoreError> {
+        let read = |row: &Row| bind_count(column(row, 0)?, column(row, 1)?);
+        self.list("count the sessions of SMPP users", COUNT_BINDS, &[], read)
+            .await
     }
 
     async fn revoke_smpp_user(

@@ -26,6 +26,12 @@ pub(crate) fn read_credentials<R: SqlRow>(row: &R) -> Result<SmppCredentials, R:
     })
 }
 
+/// A user and the number of its sessions.
+pub(crate) fn bind_count(user: i64, binds: i64) -> Result<(SmppUserId, u32), Corrupt> {
+    let binds = u32::try_from(binds).map_err(|_| Corrupt("sum of sessions"))?;
+    Ok((smpp_user_id(user)?, binds))
+}
+
 pub(crate) fn smpp_user_id(number: i64) -> Result<SmppUserId, Corrupt> {
     SmppUserId::from_i64(number).ok_or(Corrupt("SMPP user ID"))
 }

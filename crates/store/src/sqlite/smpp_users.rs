@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::access::{change, raise_version};
 use super::{SqliteStore, clock};
 use crate::rows::micros;
-use crate::rows::smpp_users::{NewColumns, read_credentials, read_user, smpp_user_id};
+use crate::rows::smpp_users::{NewColumns, bind_count, read_credentials, read_user, smpp_user_id};
 use crate::sql::smpp_users as sql;
 
 const CREATE: &str = "
@@ -21,6 +21,9 @@ const CREATE: &str = "
 const BINDS_ELSEWHERE: &str = "
     SELECT coalesce(sum(b.binds), 0) FROM smpp_bind AS b JOIN node ON node.id = b.node
     WHERE b.user_id = ?1 AND b.node <> ?2 AND node.alive_until_us >= ?3";
+const COUNT_BINDS: &str = "
+    SELECT b.user_id, sum(b.binds) FROM smpp_bind AS b JOIN node ON node.id = b.node
+    WHERE node.alive_until_us >= ?1 GROUP BY b.user_id ORDER BY b.user_id";
 const REVOKE: &str =
     "UPDATE smpp_user SET revoked_us = ?2 WHERE system_id = ?1 AND revoked_us IS NULL";
 
@@ -144,6 +147,17 @@ impl SmppUserStore for SqliteStore {
     ) -> Result<bool, StoreError> {
         self.write("count the sessions of an SMPP user", move |db| {
             set_binds(db, user, node, binds, most)
+        })
+        .await
+    }
+
+    async fn count_smpp_binds(&self) -> Result<Vec<(SmppUserId, u32)>, StoreError> {
+        self.read("count the sessions of SMPP users", |db| {
+            let now_us = clock::now_us(db)?;
+            let mut statement = db.prepare_cached(COUNT_BINDS)?;
+            let counts =
+                statement.query_map([now_us], |row| Ok(bind_count(row.get(0)?, row.get(1)?)?));
+            counts?.collect()
         })
         .await
     }

@@ -336,6 +336,8 @@ async fn sessions_are_counted_over_living_nodes(store: Arc<dyn Store>) {
         let set = store.set_smpp_binds(user, node, binds, most).await;
         assert_eq!(set.expect("answers"), expected, "{case}");
     }
+    let counts = store.count_smpp_binds().await.expect("answers");
+    assert_eq!(counts, [(user, 3), (other, 3)]);
 }
 
 async fn closed_sessions_are_free_again(store: Arc<dyn Store>) {

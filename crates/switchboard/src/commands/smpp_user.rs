@@ -26,10 +26,13 @@ pub(super) async fn run(config: &Config, command: SmppUserCommand) -> anyhow::Re
         SmppUserCommand::List { account, output } => {
             let account = account_id(&store, account.as_deref()).await?;
             let list = users.list(account).await?;
+            let binds = users.count_binds().await?;
+            let bound = |user: &SmppUser| binds.get(&user.id).copied().unwrap_or(0);
             if output.json {
-                print_json(&list.iter().map(as_json).collect());
+                let users = list.iter().map(|user| as_json(user, bound(user)));
+                print_json(&users.collect());
             } else {
-                print_table(&list);
+                print_table(&list, bound);
             }
             Ok(())
         }
@@ -91,13 +94,14 @@ fn limit(number: u32) -> Option<u32> {
     Some(number).filter(|number| *number > 0)
 }
 
-fn as_json(user: &SmppUser) -> serde_json::Value {
+fn as_json(user: &SmppUser, bound: u32) -> serde_json::Value {
     let (access, limits, receipts) = (&user.access, &user.limits, user.receipts);
     let senders = access.limits.senders.as_slice().iter();
     let countries = access.limits.countries.as_slice().iter();
     json!({
         "systemId": user.system_id.as_str(),
         "account": access.account_name,
+        "bound": bound,
         "maxBinds": limits.max_binds.unwrap_or(0),
         "maxPerSecond": limits.max_per_second.unwrap_or(0),
         "binds": limits.binds.iter().map(BindKind::name).collect::<Vec<_>>(),
@@ -113,11 +117,11 @@ fn as_json(user: &SmppUser) -> serde_json::Value {
     })
 }
 
-fn print_table(users: &[SmppUser]) {
+fn print_table(users: &[SmppUser], bound: impl Fn(&SmppUser) -> u32) {
     let number = |limit: Option<u32>| limit.map_or_else(|| "-".to_owned(), |n| n.to_string());
     println!(
-        "{:<15}  {:<20}  {:>5}  {:>6}  {:<20}  FROM",
-        "SYSTEM ID", "ACCOUNT", "BINDS", "PER S", "CREATED"
+        "{:<15}  {:<20}  {:>5}  {:>5}  {:>6}  {:<20}  FROM",
+        "SYSTEM ID", "ACCOUNT", "BOUND", "BINDS", "PER S", "CREATED"
     );
     for user in users {
         let (id, account) = (user.system_id.as_str(), &user.access.account_name);
@@ -131,6 +135,9 @@ fn print_table(users: &[SmppUser]) {
             "" => "anywhere",
             networks => networks,
         };
-        println!("{id:<15}  {account:<20}  {binds:>5}  {rate:>6}  {created:<20}  {from}");
+        let bound = bound(user);
+        println!(
+            "{id:<15}  {account:<20}  {bound:>5}  {binds:>5}  {rate:>6}  {created:<20}  {from}"
+        );
     }
 }

@@ -67,6 +67,8 @@ struct UserRow {
     networks: Vec<String>,
     senders: Vec<String>,
     countries: String,
+    /// Sessions at the moment, over all nodes.
+    bound: u32,
     max_binds: Option<u32>,
     max_per_second: Option<u32>,
     /// The kinds of bind, if not all are allowed.
@@ -75,7 +77,7 @@ struct UserRow {
 }
 
 impl UserRow {
-    fn new(user: &SmppUser) -> Self {
+    fn new(user: &SmppUser, bound: u32) -> Self {
         let (access, limits) = (&user.access, &user.limits);
         let senders = access.limits.senders.as_slice().iter();
         let networks = access.allow.networks().iter();
@@ -86,6 +88,7 @@ impl UserRow {
             networks: networks.map(ToString::to_string).collect(),
             senders: senders.map(ToString::to_string).collect(),
             countries: access.limits.countries.to_string(),
+            bound,
             max_binds: limits.max_binds,
             max_per_second: limits.max_per_second,
             binds: (limits.binds != BindKinds::all()).then(|| limits.binds.to_string()),
@@ -119,12 +122,14 @@ async fn page(dashboard: &Dashboard, frame: Frame, input: FormInput) -> Result<R
         StatusCode::OK
     };
     let users = dashboard.engine.smpp_user_registry.list(None).await?;
+    let binds = dashboard.engine.smpp_user_registry.count_binds().await?;
+    let row = |user: &SmppUser| UserRow::new(user, binds.get(&user.id).copied().unwrap_or(0));
     let hidden = users.len().saturating_sub(SHOWN);
     let page = UsersPage {
         frame,
         input,
         newest: users.last().map_or(0, |user| user.id.get()),
-        rows: users.iter().rev().take(SHOWN).map(UserRow::new).collect(),
+        rows: users.iter().rev().take(SHOWN).map(row).collect(),
         hidden: (hidden > 0).then(|| count(hidden as u64)),
     };
     Ok(show_page(status, &page))

@@ -1,5 +1,6 @@
 //! Creating, listing and revoking SMPP users.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::access::{AccessLimits, AllowList};
@@ -8,7 +9,7 @@ use domain::ports::{NewSmppUser, SmppIdentityStore, StoreError};
 use domain::smpp_user::{
     BindKinds, NotASystemId, ReceiptFormat, SmppLimits, SmppUser, SystemId, generate_password,
 };
-use domain::{AccountId, Clock};
+use domain::{AccountId, Clock, SmppUserId};
 
 use crate::audit::{Action, Actor, Audit};
 use crate::entropy;
@@ -122,6 +123,12 @@ impl SmppUserRegistry {
     /// The users of one account, or of all, without revoked ones.
     pub async fn list(&self, account: Option<AccountId>) -> Result<Vec<SmppUser>, StoreError> {
         self.store.list_smpp_users(account).await
+    }
+
+    /// How many sessions users have, over all nodes. Those that have none are left out.
+    pub async fn count_binds(&self) -> Result<HashMap<SmppUserId, u32>, StoreError> {
+        let counts = self.store.count_smpp_binds().await?;
+        Ok(counts.into_iter().collect())
     }
 
     /// Revokes a user. All nodes refuse it within a second and end its sessions.

@@ -117,6 +117,11 @@ pub(super) fn check_recipients(
     Ok(recipients)
 }
 
+/// Whether a number is one that a message can be sent to, by its form.
+pub fn is_recipient(number: &str) -> bool {
+    check_recipient(number, None).is_ok()
+}
+
 /// One recipient, completed for the country `correct_by`.
 pub(crate) fn check_one(to: &str, correct_by: Option<&str>) -> Result<Msisdn, Invalid> {
     check_recipient(to, check_country(correct_by)?)

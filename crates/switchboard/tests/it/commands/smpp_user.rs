@@ -53,7 +53,7 @@ fn smpp_users_are_created_listed_and_revoked() {
     let mut second = list[1].clone();
     second["created"].take();
     let expected = json!({
-        "systemId": "acme-tx", "account": "acme", "maxBinds": 0, "maxPerSecond": 50, "binds": ["transmitter"],
+        "systemId": "acme-tx", "account": "acme", "bound": 0, "maxBinds": 0, "maxPerSecond": 50, "binds": ["transmitter"],
         "ips": ["192.0.2.0/24"], "senders": ["Acme Inc.", "+37120000001"], "countries": ["LV"],
         "receipts": { "date": "seconds", "id": "hex", "error": "zero" }, "created": null,
     });

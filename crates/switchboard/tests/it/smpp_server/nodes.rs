@@ -27,6 +27,8 @@ fn receipts_reach_the_node_that_has_the_session() {
     let mut receiver = Client::bound(receiving, BIND_RECEIVER, "acme", &password);
     let third = Client::connect(sending).bind(BIND_RECEIVER, "acme", &password);
     assert_ne!(third.status, 0, "sessions count over both nodes");
+    let users = first.cli_json(&["smpp-user", "list", "--json"]);
+    assert_eq!(users[0]["bound"], 2, "{users}");
 
     let submit = Submit {
         receipt: 1,

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use testkit::Backend;
 
 use super::raw::{
-    BIND_RECEIVER, BIND_TRANSCEIVER, BIND_TRANSMITTER, CANCEL, Client, ENQUIRE, Pdu, QUERY,
-    REPLACE, RESPONSE, SUBMIT, SUBMIT_MULTI, Submit, UNBIND,
+    BIND_RECEIVER, BIND_TRANSCEIVER, BIND_TRANSMITTER, BROADCAST, CANCEL, Client, DELIVER, ENQUIRE,
+    Pdu, QUERY, REPLACE, RESPONSE, SUBMIT, SUBMIT_MULTI, Submit, UNBIND,
 };
 use super::{create_user, start};
 use crate::rest::service::{Service, wait_for};
@@ -22,6 +22,8 @@ const RINVMSGID: u32 = 0x0C;
 const RBINDFAIL: u32 = 0x0D;
 const RINVPASWD: u32 = 0x0E;
 const RREPLACEFAIL: u32 = 0x13;
+const RINVNUMDESTS: u32 = 0x33;
+const RCNTSUBDL: u32 = 0x44;
 const RSUBMITFAIL: u32 = 0x45;
 const RTHROTTLED: u32 = 0x58;
 const RINVSCHED: u32 = 0x61;
@@ -63,7 +65,7 @@ fn requests_are_refused_with_the_status_of_their_rule() {
     let half = plain.body();
     let bad = client.ask(SUBMIT, &half[..10]);
     assert_eq!((bad.command, bad.status), (SUBMIT | RESPONSE, RINVCMDLEN));
-    for (command, status) in [(SUBMIT_MULTI, RINVCMDID), (0x4242, RINVCMDID)] {
+    for (command, status) in [(BROADCAST, RINVCMDID), (0x4242, RINVCMDID)] {
         let answer = client.ask(command, b"");
         assert_eq!(
             (answer.command, answer.status),
@@ -71,6 +73,7 @@ fn requests_are_refused_with_the_status_of_their_rule() {
             "generic_nack"
         );
     }
+    a_message_goes_to_several(&service, address);
     scheduled_messages_are_queried_and_cancelled(&mut client);
     a_user_may_only_do_what_was_allowed(&service, address);
     a_repeated_message_is_stored_once(&mut client);
@@ -118,6 +121,46 @@ fn messages_are_checked(client: &mut Client) {
         let expected = (SUBMIT | RESPONSE, status);
         assert_eq!((answer.command, answer.status), expected, "case {index}");
     }
+}
+
+/// Some destinations are refused, the others get their messages and receipts.
+fn a_message_goes_to_several(service: &Service, server: SocketAddr) {
+    let password = create_user(&service.server, "several", &["--allow-country", "gb"]);
+    let mut client = Client::bound(server, BIND_TRANSMITTER, "several", &password);
+    let mut receiver = Client::bound(server, BIND_RECEIVER, "several", &password);
+    let address = |number: &str| format!("\x01\x01\x01{number}\0");
+    let body = |destinations: &[String]| {
+        let count = u8::try_from(destinations.len()).expect("few");
+        let after = b"\0\0\0\0\0\x01\0\0\0\x02Hi";
+        let before = [&b"\0\x05\0Acme\0"[..], &[count]].concat();
+        [&before[..], destinations.concat().as_bytes(), after].concat()
+    };
+    let to = ["447700900000", "123", "37120000001", "447700900999"];
+    let sent = client.ask(SUBMIT_MULTI, &body(&to.map(address)));
+    assert_eq!((sent.command, sent.status), (SUBMIT_MULTI | RESPONSE, 0));
+    let first: u64 = sent.text().parse().expect("an ID");
+    let unsuccessful = &sent.body[sent.text().len() + 1..];
+    let expected = b"\x02\x01\x01123\0\0\0\0\x0B\x01\x0137120000001\0\0\0\0\x45";
+    assert_eq!(unsuccessful, expected);
+    let mut expected = vec![(first, to[0]), (first + 1, to[3])];
+    while !expected.is_empty() {
+        let delivery = receiver.read().expect("a receipt");
+        assert_eq!(delivery.command, DELIVER, "{delivery:?}");
+        receiver.write(DELIVER | RESPONSE, 0, delivery.sequence, b"\0");
+        let text = String::from_utf8_lossy(&delivery.body).into_owned();
+        let is_about = |(id, to): &(u64, &str)| {
+            text.contains(&format!("id:{id} ")) && text.contains(&format!("{to}\0"))
+        };
+        let found = expected.iter().position(is_about);
+        expected.remove(found.unwrap_or_else(|| panic!("{text}")));
+    }
+    let list = ["\x02all\0".to_owned()];
+    for (destinations, status) in [(&list[..], RCNTSUBDL), (&list[..0], RINVNUMDESTS)] {
+        let refused = client.ask(SUBMIT_MULTI, &body(destinations));
+        assert_eq!(refused.status, status);
+    }
+    let refused = client.ask(SUBMIT_MULTI, &body(&[address("123")]));
+    assert_eq!(refused.status, RINVDSTADR, "nobody is left");
 }
 
 /// The reference is the client's own.
