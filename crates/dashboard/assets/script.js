@@ -20,7 +20,8 @@ function showTimes(within) {
   }
   for (const element of within.querySelectorAll("[data-zone]")) {
     const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    element.textContent = `Times are in your time zone: ${name} (${zoneName(new Date())}).`;
+    const short = zoneName(new Date());
+    element.textContent = `Times are in your time zone: ${name}${short === name ? "" : ` (${short})`}.`;
   }
 }
 
@@ -56,9 +57,12 @@ function nameCells(within) {
     for (const row of table.querySelectorAll("tr")) row.role = "row";
     for (const head of table.querySelectorAll("thead th")) head.role = "columnheader";
     for (const cell of table.querySelectorAll("tbody th, tbody td, tfoot td")) cell.role = "cell";
-    for (const row of table.querySelectorAll("tbody tr")) {
-      if (row.cells.length !== names.length) continue;
-      [...row.cells].forEach((cell, place) => { cell.dataset.label = names[place]; });
+    for (const row of table.querySelectorAll("tbody tr, tfoot tr")) {
+      let place = 0;
+      for (const cell of row.cells) {
+        if (cell.colSpan === 1) cell.dataset.label = names[place] ?? "";
+        place += cell.colSpan;
+      }
     }
   }
 }

@@ -9,7 +9,7 @@ mod rates;
 use domain::Money;
 use engine::reading::traffic::Totals;
 
-use crate::kit::format::{count, percent};
+use crate::kit::format::{Amount, count, percent};
 
 /// Lengths are in units of the drawing, which the browser scales.
 const WIDTH: u64 = 1000;
@@ -68,6 +68,11 @@ impl Tally {
 
     pub(crate) fn share(&self) -> String {
         percent(self.delivered, self.all())
+    }
+
+    /// The cost with two decimals, without its currency.
+    pub(crate) fn short_cost(&self) -> String {
+        Amount::new(self.cost, "").short.trim_end().to_owned()
     }
 
     fn kinds(&self) -> [(&'static str, u64); 3] {
@@ -381,6 +386,7 @@ mod tests {
         assert_eq!((tally.delivered, tally.failed, tally.expired), (7, 2, 1));
         assert_eq!((tally.all(), tally.share().as_str()), (10, "70.0 %"));
         assert_eq!(tally.plus(tally).cost, Money::from_micros(40_000));
+        assert_eq!(tally.short_cost(), "0.02");
         assert_eq!(tally.words(), "7 delivered, 2 failed, 1 expired");
         assert_eq!(Tally::default().words(), "none");
     }

@@ -22,6 +22,7 @@ use crate::Dashboard;
 use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
+use crate::kit::format::Amount;
 use crate::kit::page::{Frame, notice_with, policy_with_forms_to, show_under};
 use crate::kit::permissions::{Offer, costs};
 use crate::kit::return_path::ReturnPath;
@@ -36,7 +37,7 @@ struct ConsentPage<'a> {
     described_at: Option<&'a str>,
     target: Target,
     account: &'a str,
-    balance: String,
+    balance: Amount,
     ends: String,
     days: i64,
     offers: Vec<Offer>,
@@ -238,7 +239,7 @@ impl ConsentRequest<'_> {
             described_at: is_document.then_some(pending.client_id.as_str()),
             target: Target::new(&pending.redirect_uri, pending.is_loopback),
             account: &self.account.name,
-            balance: format!("{} {}", self.account.balance, dashboard.settings.currency),
+            balance: Amount::new(self.account.balance, &dashboard.settings.currency),
             ends: pending.expires_at.strftime("%H:%M UTC").to_string(),
             days: dashboard.engine.grants.settings().grant_lifetime.as_hours() / 24,
             offers: offers

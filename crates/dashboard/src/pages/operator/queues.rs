@@ -114,7 +114,7 @@ fn describe(queue: Queue) -> (&'static str, &'static str) {
         Queue::SetAside => (
             "Set aside, unreadable",
             "Their stored rows cannot be read, so they are not sent and do not expire. The log says what is wrong with each; \
-             OPERATIONS says how to release or end them.",
+             docs/OPERATIONS.md says how to release or end them.",
         ),
         Queue::CallbacksDue => (
             "Reports due",

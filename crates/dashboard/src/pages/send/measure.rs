@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::{costs, words};
 use crate::Dashboard;
 use crate::kit::form_input::sentence;
-use crate::kit::format::{count, money};
+use crate::kit::format::{Amount, count, money};
 use crate::kit::location::Locations;
 use crate::kit::session::Member;
 
@@ -51,7 +51,7 @@ pub(crate) struct Price {
     /// How the total is calculated.
     pub(crate) sum: String,
     /// The remaining balance; `None` if it is too low.
-    pub(crate) left: Option<String>,
+    pub(crate) left: Option<Amount>,
     pub(crate) rows: Vec<RecipientRow>,
     /// Number of recipients that are not listed.
     pub(crate) more: usize,
@@ -106,7 +106,7 @@ impl Dashboard {
         Ok(Price {
             total: money(total, currency),
             sum: sum_words(&costs, draft, currency),
-            left: can_pay.then(|| money(left, currency)),
+            left: can_pay.then(|| Amount::new(left, currency)),
             rows: costs.iter().take(MAX_LISTED).map(row).collect(),
             more: costs.len().saturating_sub(MAX_LISTED),
         })
