@@ -166,6 +166,10 @@ impl Service {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server under test runs on the wall clock, so its schedule does too"
+)]
 fn rest(options: &Options, backend: Backend) -> Result<u64> {
     let service = Service::start(options, backend)?;
     let at = jiff::Timestamp::now() + AHEAD;

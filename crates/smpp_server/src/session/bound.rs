@@ -169,6 +169,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
         if self.unbound {
             return Err("answers took too long");
         }
+        if self.answers.len() >= self.server.settings.window {
+            // Nothing is read while the window is full, so the client only seems silent.
+            self.quiet_since = Instant::now();
+            return Ok(());
+        }
         if self.questions >= MAX_QUESTIONS {
             return Err("the client was silent");
         }

@@ -147,7 +147,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_interpolated_within_a_bucket() {
-        let cases: [(&[(usize, u64)], Option<(u64, u64)>); 8] = [
+        type Case = (&'static [(usize, u64)], Option<(u64, u64)>);
+        let cases: [Case; 8] = [
             (&[], None),
             // Between 0 and 500 ms.
             (&[(0, 100)], Some((250, 475))),

@@ -234,7 +234,9 @@ fn a_form_of_another_site_changes_nothing() {
     // With the right token the same fields do change something, so the table is valid.
     for (path, fields) in forms() {
         let done = post(&mut browser, path, &borrowed(&fields));
-        assert_eq!(done.status, 303, "{path}: {}", done.text());
+        // Nothing listens for the test message, so the page shows at once how it ended.
+        let expected = if path.ends_with("/test") { 200 } else { 303 };
+        assert_eq!(done.status, expected, "{path}: {}", done.text());
     }
     assert_ne!(current_state(&service), before);
 }
