@@ -11,10 +11,8 @@ use crate::rest::service::{Service, sms_with, wait_for};
 
 /// The folder for the pictures; without it nothing is made.
 const FOLDER: &str = "SWITCHBOARD_PICTURES";
-const PAGES: [(&str, &str); 4] = [
+const PAGES: [(&str, &str); 2] = [
     ("overview", "/dashboard"),
-    ("send", "/dashboard/send"),
-    ("messages", "/dashboard/messages"),
     ("message", "/dashboard/messages/{failed}"),
 ];
 
