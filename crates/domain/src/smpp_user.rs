@@ -21,7 +21,7 @@ pub use binds::{BindKind, BindKinds, UnknownBindKind};
 pub use password::{LONG_PASSWORD_CHARS, PASSWORD_CHARS, PASSWORD_SEED_BYTES, generate_password};
 pub use receipt::{ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId, UnknownReceiptOption};
 
-/// SMPP allows 16 octets, of which the last is a zero.
+/// The SMPP field has 16 octets, including the terminating zero.
 pub const MAX_SYSTEM_ID_CHARS: usize = 15;
 pub const DEFAULT_MAX_BINDS: u32 = 10;
 

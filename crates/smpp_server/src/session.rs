@@ -178,7 +178,7 @@ fn bind_answer(kind: BindKind, status: Status, sequence: u32, resp: BindResp) ->
     Pdu::with_status(status, sequence, Body::BindResp(kind, resp))
 }
 
-/// What a client that has bound is told. Clients of 3.3 know no optional parameters.
+/// The body of a successful bind response. SMPP 3.3 has no optional parameters.
 fn welcome(bind: &Bind) -> BindResp {
     let mut tlvs = Tlvs::new();
     if bind.interface_version >= INTERFACE_VERSION {

@@ -247,7 +247,7 @@ impl Drop for BoundSession {
                 sessions.retain(|session| {
                     let ends = session.id == self.id;
                     if ends {
-                        // Whoever waits for a place in its window must look for another session.
+                        // Deliveries that wait for its window go to another session.
                         session.window.close();
                     }
                     !ends

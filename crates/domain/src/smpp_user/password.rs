@@ -3,7 +3,7 @@
 use crate::access::token::letter;
 use crate::person::Password;
 
-/// SMPP allows 9 octets, of which the last is a zero.
+/// The SMPP field has 9 octets, including the terminating zero.
 pub const PASSWORD_CHARS: usize = 8;
 /// For clients that send more than SMPP allows.
 pub const LONG_PASSWORD_CHARS: usize = 16;

@@ -114,7 +114,7 @@ impl RequestRules {
             }
         }
         if !self.has(Variable::Items) {
-            let problem = "has no {{ items }}, which stands for the messages of a batch";
+            let problem = "has no {{ items }}, where the messages of a batch go";
             return Err(RuleError::new("request", problem));
         }
         Ok(())

@@ -89,7 +89,7 @@ async fn create(
     Ok(())
 }
 
-/// 0 stands for no limit.
+/// 0 means no limit.
 fn limit(number: u32) -> Option<u32> {
     Some(number).filter(|number| *number > 0)
 }

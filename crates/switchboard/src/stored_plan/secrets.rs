@@ -100,7 +100,7 @@ pub(crate) fn hide(description: &str) -> String {
     shown.join("\n")
 }
 
-/// The parts of a key, without the name of the list that a carrier stands in.
+/// The parts of a key, without the leading `carrier`.
 fn path(key: &str) -> Vec<String> {
     let parts = key.split('.');
     let parts = parts.map(|part| part.trim_matches(|c: char| "\"' \t".contains(c)).to_owned());

@@ -167,7 +167,7 @@ fn value<'r>(route: &'r PlannedRoute, key: &str) -> &'r str {
     found.map_or("", |(_, value)| value)
 }
 
-/// Everything but the carriers and their order. What is not set matches everything.
+/// The conditions of the route. A condition that is not set matches every message.
 fn conditions(settings: Vec<(String, String)>) -> Vec<(String, String)> {
     let is_condition = |key: &str| !["by", "carriers", "weights"].contains(&key);
     settings

@@ -20,7 +20,7 @@ const TIMES: [(&str, &str); 2] = [
     ("expires", "2030-03-02T07:30:00Z"),
 ];
 
-/// The steps: what a client does, the tool, and its arguments. `id` stands for that of the message.
+/// The steps: what a client does, the tool, and its arguments. `id` is the ID of the message.
 fn steps(id: &Value) -> [(&'static str, &'static str, Value); 4] {
     let sms = |more: Value| {
         let mut sms =
