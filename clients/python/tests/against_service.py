@@ -4,12 +4,15 @@ Prints the port of its receiver, reads {"url", "token", "secret", "callbackUrl",
 writes one JSON object.
 """
 
+import contextlib
+import http.client
 import json
 import queue
 import sys
 import threading
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
@@ -24,21 +27,19 @@ class Quiet(WSGIRequestHandler):
 
 
 class Failing(BaseHTTPRequestHandler):
-    """Drops a first attempt to send, refuses the second, and accepts the third. Codes are always refused."""
+    """Drops the first attempt of each request, refuses the second, and accepts the third."""
 
-    keys = []
-    codes = 0
+    #: The idempotency keys of the attempts, for each path.
+    keys = defaultdict(list)
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
-        if self.path == "/verify":
-            Failing.codes += 1
-            return self.answer(503, b"{}")
-        self.keys.append(self.headers["Idempotency-Key"])
-        if len(self.keys) == 1:
+        keys = self.keys[self.path.partition("?")[0]]
+        keys.append(self.headers["Idempotency-Key"])
+        if len(keys) == 1:
             self.close_connection = True
             return None
-        return self.answer(503, b"{}") if len(self.keys) == 2 else self.answer(200, b'["1"]')
+        return self.answer(503, b"{}") if len(keys) == 2 else self.answer(200, b'["1"]')
 
     def answer(self, status, body):
         self.send_response(status)
@@ -91,7 +92,8 @@ def main():
     message["dlrUrl"] = task["callbackUrl"]
     for name in ["sent", "repeated"]:
         seen[name] = switchboard.send_sms(idempotency_key="order-17", **message)._asdict()
-    while not {"report", "inbound"} <= seen.keys():
+    seen["lookupId"] = switchboard.look_up(task["to"], task["callbackUrl"])
+    while not {"report", "inbound", "lookup"} <= seen.keys():
         callback = received.get(timeout=DEADLINE_S)
         seen[callback.kind] = callback.data
     seen["status"] = switchboard.read_message_status(seen["sent"]["ids"][0])
@@ -108,9 +110,13 @@ def main():
     port = serve(HTTPServer(("127.0.0.1", 0), Failing))
     failing = Switchboard(f"http://127.0.0.1:{port}", "token")
     failing.send_sms(to="+37120000001", from_="Acme", message="Hi")
+    failing.send_viber(to="+37120000001", from_="Acme", message="Hi")
+    failing.send_code(to="+37120000001")
+    failing.look_up("+37120000001")
+    # A wrong code would count as a second try.
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        failing.check_code(1, "1234")
     seen["attempts"] = Failing.keys
-    refused = refusal(lambda: failing.send_code(to="+37120000001"))
-    seen["notRepeated"] = refused["status"] if Failing.codes == 1 else -Failing.codes
     print(json.dumps(seen))
 
 

@@ -16,7 +16,7 @@ export function verifySignature(secret, headers, body, { toleranceS = TOLERANCE_
   const id = header(headers, "webhook-id");
   const timestamp = header(headers, "webhook-timestamp");
   const signatures = header(headers, "webhook-signature");
-  if (!/^[0-9]+$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > toleranceS) {
+  if (!/^[0-9]{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > toleranceS) {
     throw new SignatureError("The callback is too old, or its time is wrong.");
   }
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");

@@ -102,8 +102,8 @@ export class Switchboard {
     return (await this.#request("DELETE", `/optOuts/${encode(number)}`, { query: { sender } })).body;
   }
 
-  async sendCode(request) {
-    return (await this.#post("/verify", request, {})).body;
+  async sendCode(request, options) {
+    return (await this.#post("/verify", request, { key: keyOf(options) })).body;
   }
 
   async checkCode(id, code) {

@@ -39,6 +39,20 @@ export interface SmsMessage {
   correctBy?: string;
 }
 
+export interface Action {
+  url: string;
+  title: string;
+}
+
+export interface Image {
+  url: string;
+}
+
+export interface Interactive {
+  action?: Action;
+  image?: Image;
+}
+
 export interface ViberMessage {
   to: string | string[];
   from: string;
@@ -48,7 +62,7 @@ export interface ViberMessage {
   scheduled?: string;
   testMode?: "1" | "2";
   correctBy?: string;
-  im?: { action?: { url: string; title: string }; image?: { url: string } };
+  im?: Interactive;
 }
 
 export interface Sent {
@@ -69,9 +83,15 @@ export interface Estimate {
   currency: string;
 }
 
+export interface Refusal {
+  status: number;
+  message: string;
+  error: number | null;
+}
+
 export interface Check {
   accepted: boolean;
-  refusal: { status: number; message: string; error: number | null } | null;
+  refusal: Refusal | null;
   parts: number;
   totalPrice: Decimal;
   currency: string;
@@ -89,6 +109,11 @@ export interface MessageStatus {
   mnc: string | null;
 }
 
+export interface Cancelled {
+  id: string;
+  status: "cancelled";
+}
+
 export interface ScheduledMessage {
   id: string;
   scheduled: UtcTime;
@@ -104,6 +129,8 @@ export interface ListedMessage {
   from: string | null;
   to: string | null;
   accepted: UtcTime;
+  /** Null unless it is scheduled and still waits. */
+  scheduled: UtcTime | null;
   state: State;
   status: 1 | 2 | 16 | null;
   error: number | null;
@@ -134,6 +161,11 @@ export interface OptOut {
   via: "keyword" | "api" | "dashboard" | "import";
 }
 
+export interface RemovedOptOut {
+  number: string;
+  sender: string | null;
+}
+
 export interface CodeRequest {
   to: string;
   from?: string;
@@ -144,11 +176,20 @@ export interface CodeRequest {
   correctBy?: string;
 }
 
-export interface Verification {
+export interface SentCode {
   id: number;
   to: string;
-  status: "pending" | "approved" | "expired" | "failed";
+  /** RFC 3339. */
   expires: string;
+}
+
+export interface Verification extends SentCode {
+  status: "pending" | "approved" | "expired" | "failed";
+}
+
+export interface CheckedCode {
+  id: number;
+  status: "approved";
 }
 
 export type SenderStatus = "pending" | "awaiting_confirmation" | "approved" | "rejected" | "revoked";
@@ -176,6 +217,22 @@ export interface Sender {
   created: string;
 }
 
+export interface ConfirmedSender {
+  id: number;
+  status: SenderStatus;
+}
+
+export interface LookupRequest {
+  msisdn: string;
+  callBackUrl?: string;
+}
+
+export interface OriginalOperator {
+  operatorId: number;
+  operator: string;
+  country: string | null;
+}
+
 export interface LookupResult {
   id: string;
   error: number;
@@ -184,7 +241,7 @@ export interface LookupResult {
   operatorId?: number;
   mcc?: string;
   mnc?: string;
-  ported?: { operatorId: number; operator: string; country: string | null }[];
+  ported?: OriginalOperator[];
 }
 
 export interface Lookup {
@@ -223,6 +280,11 @@ export interface Prefix {
   operatorId: number;
 }
 
+export interface NumberToCorrect {
+  Number: string;
+  CountryIso?: string;
+}
+
 export interface CorrectedNumber {
   Error: string | null;
   Number: string | null;
@@ -230,6 +292,18 @@ export interface CorrectedNumber {
   CountryIso: string | null;
   Mobile: boolean;
   NumberE164: string | null;
+}
+
+export interface AccountLimits {
+  creditLimit: Decimal;
+  dailyCap: Decimal | null;
+  leftToday: Decimal | null;
+  clientDailyCap: Decimal | null;
+  clientLeftToday: Decimal | null;
+  perRecipientHour: number | null;
+  countries: string[];
+  approvedSendersOnly: boolean;
+  requestsPerSecond: number | null;
 }
 
 export interface TokenDescription {
@@ -240,29 +314,22 @@ export interface TokenDescription {
   expires: string | null;
   currency: string;
   balance: Decimal;
-  limits?: {
-    creditLimit: Decimal;
-    dailyCap: Decimal | null;
-    leftToday: Decimal | null;
-    clientDailyCap: Decimal | null;
-    clientLeftToday: Decimal | null;
-    perRecipientHour: number | null;
-    countries: string[];
-    approvedSendersOnly: boolean;
-    requestsPerSecond: number | null;
-  };
+  limits?: AccountLimits;
 }
 
-export interface MessageQuery {
+export interface InboxQuery {
   from?: string;
   to?: string;
-  state?: State;
-  channel?: Channel;
   since?: string;
   until?: string;
   /** The size of a page. */
   limit?: number;
   cursor?: string;
+}
+
+export interface MessageQuery extends InboxQuery {
+  state?: State;
+  channel?: Channel;
 }
 
 export class ApiError extends Error {
@@ -281,30 +348,30 @@ export class Switchboard {
   estimateSms(message: SmsMessage): Promise<Estimate[]>;
   checkSms(message: SmsMessage): Promise<Check>;
   readMessageStatus(id: string): Promise<MessageStatus>;
-  cancelMessage(id: string): Promise<{ id: string; status: "cancelled" }>;
+  cancelMessage(id: string): Promise<Cancelled>;
   listScheduledSms(query?: { limit?: number; offset?: number }): AsyncGenerator<ScheduledMessage>;
   listMessages(query?: MessageQuery): AsyncGenerator<ListedMessage>;
-  listInbox(query?: Omit<MessageQuery, "state" | "channel">): AsyncGenerator<InboundMessage>;
+  listInbox(query?: InboxQuery): AsyncGenerator<InboundMessage>;
   readInboxMessage(id: string): Promise<InboundMessage>;
   listOptOuts(query?: { limit?: number; cursor?: string }): AsyncGenerator<OptOut>;
   addOptOut(number: string, sender?: string): Promise<OptOut>;
-  removeOptOut(number: string, sender?: string): Promise<{ number: string; sender: string | null }>;
-  sendCode(request: CodeRequest): Promise<Omit<Verification, "status">>;
-  checkCode(id: number, code: string): Promise<{ id: number; status: "approved" }>;
+  removeOptOut(number: string, sender?: string): Promise<RemovedOptOut>;
+  sendCode(request: CodeRequest, options?: SendOptions): Promise<SentCode>;
+  checkCode(id: number, code: string): Promise<CheckedCode>;
   readVerification(id: number): Promise<Verification>;
   /** Returns the ID of the sender. */
   registerSender(sender: SenderRequest): Promise<number>;
-  confirmSender(id: number, code: string): Promise<{ id: number; status: SenderStatus }>;
+  confirmSender(id: number, code: string): Promise<ConfirmedSender>;
   readSender(id: number): Promise<Sender>;
   listSenders(query?: { limit?: number; offset?: number }): AsyncGenerator<Sender>;
   /** Returns the ID of the lookup. Without `callBackUrl`, read the result with `readLookup`. */
-  lookUp(request: { msisdn: string; callBackUrl?: string }, options?: SendOptions): Promise<number>;
+  lookUp(request: LookupRequest, options?: SendOptions): Promise<number>;
   readLookup(id: number): Promise<Lookup>;
   listRates(query?: { channel?: Channel }): Promise<Rate[]>;
   readOperator(id: number): Promise<Operator>;
   listNetworks(country: string): AsyncGenerator<Network>;
   listPrefixes(country: string): Promise<Prefix[]>;
-  correctNumbers(numbers: { Number: string; CountryIso?: string }[]): Promise<CorrectedNumber[]>;
+  correctNumbers(numbers: NumberToCorrect[]): Promise<CorrectedNumber[]>;
   readToken(query?: { limits?: true }): Promise<TokenDescription>;
 }
 

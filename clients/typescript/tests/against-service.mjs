@@ -5,7 +5,7 @@
 
 import http from "node:http";
 import readline from "node:readline";
-import { ApiError, Switchboard, fetchHandler, nodeHandler } from "../src/index.js";
+import { ApiError, Switchboard, fetchHandler, nodeHandler } from "switchboard-client";
 
 async function serve(handler) {
   const server = http.createServer(handler);
@@ -33,33 +33,29 @@ async function refusal(call) {
   return null;
 }
 
-/** Drops a first attempt to send, refuses the second, and accepts the third. Codes are always refused. */
-const keys = [];
-let codes = 0;
+/** The idempotency keys of the attempts, for each path. */
+const attempts = {};
+/** Drops the first attempt of each request, refuses the second, and accepts the third. */
 function failing(request, response) {
-  const answer = (status, body) => {
-    response.writeHead(status, { "Retry-After": "0", "X-Service-Amount-Sent": "1" }).end(body);
-  };
-  if (request.url === "/verify") {
-    codes += 1;
-    answer(503, "{}");
-    return;
-  }
-  keys.push(request.headers["idempotency-key"]);
+  const [path] = request.url.split("?");
+  const keys = (attempts[path] ??= []);
+  keys.push(request.headers["idempotency-key"] ?? null);
   if (keys.length === 1) {
     request.socket.destroy();
-  } else {
-    answer(keys.length === 2 ? 503 : 200, keys.length === 2 ? "{}" : '["1"]');
+    return;
   }
+  const isRefused = keys.length === 2;
+  response.writeHead(isRefused ? 503 : 200, { "Retry-After": "0", "X-Service-Amount-Sent": "1" });
+  response.end(isRefused ? "{}" : '["1"]');
 }
 
 const seen = {};
 let task;
 let received;
-const both = new Promise((resolve) => {
+const all = new Promise((resolve) => {
   received = ({ kind, data }) => {
     seen[kind] = data;
-    if (seen.report && seen.inbound) {
+    if (seen.report && seen.inbound && seen.lookup) {
       resolve();
     }
   };
@@ -75,7 +71,8 @@ message.dlrUrl = task.callbackUrl;
 for (const name of ["sent", "repeated"]) {
   seen[name] = await switchboard.sendSms(message, { idempotencyKey: "order-17" });
 }
-await both;
+seen.lookupId = await switchboard.lookUp({ msisdn: task.to, callBackUrl: task.callbackUrl });
+await all;
 seen.status = await switchboard.readMessageStatus(seen.sent.ids[0]);
 const inbox = await collect(switchboard.listInbox({ from: task.to, limit: 1 }));
 seen.inbox = inbox.map(({ id }) => id);
@@ -96,8 +93,11 @@ seen.networks = (await collect(switchboard.listNetworks("US"))).length;
 const port = await serve(failing);
 const retrying = new Switchboard({ baseUrl: `http://127.0.0.1:${port}`, token: "token" });
 await retrying.sendSms({ to: "+37120000001", from: "Acme", message: "Hi" });
-seen.attempts = keys;
-const refused = await refusal(() => retrying.sendCode({ to: "+37120000001" }));
-seen.notRepeated = codes === 1 ? refused.status : -codes;
+await retrying.sendViber({ to: "+37120000001", from: "Acme", message: "Hi" });
+await retrying.sendCode({ to: "+37120000001" });
+await retrying.lookUp({ msisdn: "+37120000001" });
+// A wrong code would count as a second try.
+await retrying.checkCode(1, "1234").catch(() => {});
+seen.attempts = attempts;
 console.log(JSON.stringify(seen));
 process.exit(0);

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
@@ -44,7 +45,9 @@ def verify_signature(
     except KeyError as missing:
         raise SignatureError(f"The header {missing} is missing.") from None
     present = time.time() if now is None else now
-    if not timestamp.isdecimal() or abs(present - int(timestamp)) > tolerance_s:
+    # `int` takes no more than 4,300 digits.
+    is_number = re.fullmatch("[0-9]{1,12}", timestamp)
+    if not is_number or abs(present - int(timestamp)) > tolerance_s:
         raise SignatureError("The callback is too old, or its time is wrong.")
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = f"{id}.{timestamp}.".encode() + body
@@ -86,7 +89,7 @@ def _kind(data: dict[str, Any]) -> Literal["report", "inbound", "lookup", "sende
 
 
 def wsgi_handler(secret: str, receive: Callable[[Callback], None]) -> Callable[..., Iterable[bytes]]:
-    """A WSGI application that receives callbacks: mount it in Flask or Django, or serve it alone."""
+    """A WSGI application that receives callbacks: mount it in Flask, or serve it alone."""
 
     def handle(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         headers = {
@@ -95,7 +98,7 @@ def wsgi_handler(secret: str, receive: Callable[[Callback], None]) -> Callable[.
             if name.startswith("HTTP_")
         }
         length = environ.get("CONTENT_LENGTH") or "0"
-        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        if not re.fullmatch("[0-9]{1,12}", length) or int(length) > MAX_BODY_BYTES:
             status, text = 413, "The body is too large."
         else:
             body = environ["wsgi.input"].read(int(length))
@@ -142,6 +145,8 @@ def asgi_handler(
         body = bytearray()
         while len(body) <= MAX_BODY_BYTES:
             message = await read()
+            if message["type"] == "http.disconnect":
+                return
             body += message.get("body", b"")
             if not message.get("more_body", False):
                 break

@@ -3,6 +3,7 @@
 import http.client
 import json
 import random
+import re
 import time
 import urllib.error
 import urllib.parse
@@ -101,8 +102,8 @@ def _message(answer: urllib.error.HTTPError) -> str:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    return int(text) if text and re.fullmatch("[0-9]{1,12}", text) else None
 
 
 def _backoff(attempt: int) -> float:
-    return min(MAX_WAIT_S, FIRST_WAIT_S * 2**attempt) * random.uniform(0.5, 1)
+    return min(MAX_WAIT_S, FIRST_WAIT_S * 2.0**attempt) * random.uniform(0.5, 1)

@@ -88,6 +88,11 @@ class MessageStatus(TypedDict):
     mnc: str | None
 
 
+class Cancelled(TypedDict):
+    id: str
+    status: Literal["cancelled"]
+
+
 ScheduledMessage = TypedDict(
     "ScheduledMessage",
     {
@@ -108,6 +113,7 @@ ListedMessage = TypedDict(
         "from": str | None,
         "to": str | None,
         "accepted": str,
+        "scheduled": str | None,
         "state": State,
         "status": int | None,
         "error": int | None,
@@ -158,6 +164,11 @@ class OptOut(TypedDict):
     via: Literal["keyword", "api", "dashboard", "import"]
 
 
+class RemovedOptOut(TypedDict):
+    number: str
+    sender: str | None
+
+
 class CodeRequest(TypedDict, total=False):
     to: Required[str]
     from_: str
@@ -171,11 +182,17 @@ class CodeRequest(TypedDict, total=False):
 class SentCode(TypedDict):
     id: int
     to: str
+    #: RFC 3339.
     expires: str
 
 
 class Verification(SentCode):
     status: Literal["pending", "approved", "expired", "failed"]
+
+
+class CheckedCode(TypedDict):
+    id: int
+    status: Literal["approved"]
 
 
 class SenderRequest(TypedDict, total=False):
@@ -197,6 +214,16 @@ class Sender(TypedDict):
     categoryDescription: str | None
     notificationUrl: str | None
     created: str
+
+
+class ConfirmedSender(TypedDict):
+    id: int
+    status: SenderStatus
+
+
+class LookupRequest(TypedDict):
+    msisdn: str
+    callBackUrl: NotRequired[str]
 
 
 class OriginalOperator(TypedDict):
