@@ -4,7 +4,7 @@ mod browser;
 mod fill;
 pub(crate) mod start;
 
-use crate::options::{default_binary, number};
+use crate::options::{backend, backends, default_binary, number};
 use anyhow::{Context, Result, bail, ensure};
 use browser::Browser;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ impl Options {
             match flag.as_str() {
                 "--quick" => options.messages = 20_000,
                 "--messages" => options.messages = number(flag, value()?)?.max(1_000),
-                "--only" => options.only = Some(crate::deliver::backend(value()?)?),
+                "--only" => options.only = Some(backend(value()?)?),
                 "--switchboard" => options.switchboard = PathBuf::from(value()?),
                 _ => bail!("unknown argument {flag}\n{}", crate::USAGE),
             }
@@ -122,10 +122,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         options.messages,
         GOAL.as_millis()
     );
-    for backend in Backend::ALL {
-        if options.only.is_none_or(|only| only == backend) {
-            measure(options, backend)?;
-        }
+    for backend in backends(options.only) {
+        measure(options, backend)?;
     }
     Ok(())
 }

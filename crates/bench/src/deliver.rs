@@ -14,7 +14,7 @@ mod target;
 
 pub(crate) use history::{HistoryOptions, run_history};
 pub(crate) use message_tracker::number_after;
-pub(crate) use options::{Options, backend};
+pub(crate) use options::Options;
 
 use crate::accept::check_prerequisites;
 use crate::measure::Subject;

@@ -1,14 +1,12 @@
 //! `bench http-carrier`: how many messages a second go from `POST /sms` to a provider by one HTTP carrier.
 
 use crate::accept::check_prerequisites;
-use crate::deliver::backend;
 use crate::goals::Goal;
 use crate::measure::{self, Subject};
-use crate::options::{default_binary, number};
+use crate::options::{Timed, number};
 use crate::report::{machine, median, write_goals};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::load::{self, InFlightLimit, Load, Report, Requests, RunLimit};
@@ -27,53 +25,31 @@ const BODY: &str = r#"{"to":"+37120000001","from":"Switchboard","message":"Your 
 /// The settings of a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Options {
-    measured: Duration,
+    timed: Timed,
     turns: u64,
     window: u64,
     /// How long the provider takes for each request.
     delay: Duration,
-    only: Option<Backend>,
-    switchboard: PathBuf,
 }
 
 impl Options {
     pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self {
-            measured: Duration::from_secs(15),
-            turns: 1,
-            window: 200,
-            delay: Duration::from_millis(20),
-            only: None,
-            switchboard: default_binary()?,
-        };
-        let mut rest = arguments.iter();
-        while let Some(flag) = rest.next() {
-            if flag == "--quick" {
-                options.measured = Duration::from_secs(2);
-                continue;
+        let (mut turns, mut window, mut delay) = (1, 200, Duration::from_millis(20));
+        let timed = Timed::parse(arguments, |flag, value| {
+            match flag {
+                "--turns" => turns = number(flag, value)?.max(1),
+                "--window" => window = number(flag, value)?.max(1),
+                "--delay-ms" => delay = Duration::from_millis(number(flag, value)?),
+                _ => return Ok(false),
             }
-            let Some(value) = rest.next() else {
-                bail!("{flag} is unknown or needs a value\n{}", crate::USAGE);
-            };
-            match flag.as_str() {
-                "--seconds" => options.measured = Duration::from_secs(number(flag, value)?.max(1)),
-                "--turns" => options.turns = number(flag, value)?.max(1),
-                "--window" => options.window = number(flag, value)?.max(1),
-                "--delay-ms" => options.delay = Duration::from_millis(number(flag, value)?),
-                "--only" => options.only = Some(backend(value)?),
-                "--switchboard" => options.switchboard = PathBuf::from(value),
-                _ => bail!("unknown argument {flag}\n{}", crate::USAGE),
-            }
-        }
-        // The server has another working folder, so a relative path would not work.
-        options.switchboard = std::path::absolute(&options.switchboard)?;
-        Ok(options)
-    }
-
-    fn backends(&self) -> impl Iterator<Item = Backend> {
-        let only = self.only;
-        let all = Backend::ALL.into_iter();
-        all.filter(move |backend| only.is_none_or(|only| only == *backend))
+            Ok(true)
+        })?;
+        Ok(Self {
+            timed,
+            turns,
+            window,
+            delay,
+        })
     }
 }
 
@@ -87,10 +63,10 @@ struct Row {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    check_prerequisites(&options.switchboard)?;
+    check_prerequisites(&options.timed.switchboard)?;
     let mut rows = Vec::new();
     for turn in 1..=options.turns {
-        for backend in options.backends() {
+        for backend in options.timed.backends() {
             let row = measure(options, backend)?;
             let name = Subject::Switchboard(backend).name();
             eprintln!(
@@ -116,7 +92,7 @@ fn measure(options: &Options, backend: Backend) -> Result<Row> {
             })
             .try_start()?
     };
-    let server = Server::builder(&options.switchboard, backend)
+    let server = Server::builder(&options.timed.switchboard, backend)
         .config(config(&provider.url("/send"), options.window))
         .try_start()?;
     let token = measure::create_account(&server, measure::ACCOUNT)?;
@@ -135,7 +111,7 @@ fn measure(options: &Options, backend: Backend) -> Result<Row> {
     };
     let before = usize::try_from(send(WARM_UP)?.answers())?;
     ensure!(provider.wait_for(before, REST), "messages are missing");
-    let accepted = send(options.measured)?.answers();
+    let accepted = send(options.timed.measured)?.answers();
     let all = before + usize::try_from(accepted)?;
     if !provider.wait_for(all, REST) {
         eprintln!(
@@ -186,7 +162,7 @@ fn write_all(text: &mut String, options: &Options, rows: &[Row]) -> std::fmt::Re
         machine(),
         options.window,
         options.delay.as_millis(),
-        options.measured.as_secs(),
+        options.timed.measured.as_secs(),
         WARM_UP.as_secs(),
     )?;
     writeln!(
@@ -239,14 +215,9 @@ mod tests {
             (default.window, default.delay),
             (200, Duration::from_millis(20))
         );
-        let given = parse("--quick --window 0 --delay-ms 5 --only sqlite").expect("valid");
-        assert_eq!((given.window, given.measured), (1, Duration::from_secs(2)));
-        assert_eq!(given.backends().collect::<Vec<_>>(), [Backend::Sqlite]);
-        for (line, named) in [
-            ("--fast", "--fast"),
-            ("--fast 1", "--fast"),
-            ("--window x", "\"x\""),
-        ] {
+        let given = parse("--quick --window 0 --delay-ms 5").expect("valid");
+        assert_eq!((given.window, given.delay), (1, Duration::from_millis(5)));
+        for (line, named) in [("--fast 1", "--fast"), ("--window x", "\"x\"")] {
             let error = parse(line).expect_err(line);
             assert!(error.to_string().contains(named), "{line}: {error}");
         }

@@ -49,12 +49,15 @@ impl Row {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    check_prerequisites(&options.switchboard)?;
+    check_prerequisites(&options.timed.switchboard)?;
     let mut rows = Vec::new();
     for turn in 1..=options.turns {
-        for backend in options.backends() {
+        for backend in options.timed.backends() {
             let name = Subject::Switchboard(backend).name();
-            eprintln!("turn {turn}: {name}, {} s …", options.measured.as_secs());
+            eprintln!(
+                "turn {turn}: {name}, {} s …",
+                options.timed.measured.as_secs()
+            );
             let row = measure(options, backend)?;
             eprintln!(
                 "  {}/s, {} µs, p50 {:?}, p99 {:?}, {} missing, {} repeated",
@@ -75,7 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn measure(options: &Options, backend: Backend) -> Result<Row> {
     let smsc = Smsc::start(options.window)?;
     let config = config(smsc.addr(), options.sessions);
-    let mut nodes = Nodes::start(&options.switchboard, backend, 1, &config, &[])?;
+    let mut nodes = Nodes::start(&options.timed.switchboard, backend, 1, &config, &[])?;
     if options.rows > 0 {
         fill::history::fill(&mut nodes.nodes[0], CARRIER, options.rows)?;
     }
@@ -94,7 +97,7 @@ fn measure(options: &Options, backend: Backend) -> Result<Row> {
     flow(WARM_UP_NUMBER, options.warm_up).run(&smsc, server)?;
     meter.wait_until_quiet()?;
     let before = meter.read()?;
-    let totals = flow(MEASURED_NUMBER, options.measured).run(&smsc, server)?;
+    let totals = flow(MEASURED_NUMBER, options.timed.measured).run(&smsc, server)?;
     meter.wait_until_quiet()?;
     Ok(Row {
         backend,

@@ -157,7 +157,9 @@ fn main() -> Result<()> {
                 gateways::run(&gateways::Options::parse(&arguments[1..])?)
             }
         },
-        Some("smpp-server") => smpp_server::run(&smpp_server::Options::parse(&arguments[1..])?),
+        Some("smpp-server") => {
+            smpp_server::run(&options::Timed::parse(&arguments[1..], |_, _| Ok(false))?)
+        }
         Some("bare") => bare::serve(arguments.get(1).map(String::as_str)),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");

@@ -16,7 +16,7 @@ use domain::person::{Role, SignedIn};
 use engine::Engine;
 use engine::catalogue::plans::CarrierPlans;
 use ipnet::IpNet;
-use requests::{BlockingWork, wrong_method};
+use requests::BlockingWork;
 use tokio::sync::watch;
 
 pub use kit::assets::router as assets_router;
@@ -26,6 +26,7 @@ pub use pages::oauth_refused::oauth_refused;
 use kit::browser::Browser;
 use kit::downloads::Downloads;
 use kit::failure::Failure;
+use kit::form_address::wrong_method_of_page;
 use kit::live::Streams;
 use kit::return_path::ReturnPath;
 use pages::bulk::job::BulkJobs;
@@ -107,7 +108,7 @@ impl Dashboard {
     pub fn router(self: &Arc<Self>) -> Router {
         pages::routes()
             .with_state(self.clone())
-            .method_not_allowed_fallback(wrong_method)
+            .method_not_allowed_fallback(wrong_method_of_page)
     }
 
     /// The session of a browser, and who is signed in. Without one, redirects to the sign-in page, which leads back

@@ -73,7 +73,7 @@ impl Access {
 pub struct AccountName(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no account name; give 1 to 64 characters without spaces at the ends", Quoted(.0))]
+#[error("{} is not an account name; give 1 to 64 characters without spaces at the ends", Quoted(.0))]
 pub struct NotAnAccountName(String);
 
 impl AccountName {
@@ -100,7 +100,7 @@ impl FromStr for AccountName {
 pub struct AllowList(Vec<IpNet>);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no address or network; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32", Quoted(.0))]
+#[error("{} is not an address or network; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32", Quoted(.0))]
 pub struct NotANetwork(String);
 
 /// Parses an address or a network. An IPv4 network mapped into IPv6 becomes the IPv4 network.
@@ -138,6 +138,12 @@ impl AllowList {
 
     pub fn allows(&self, address: IpAddr) -> bool {
         self.0.is_empty() || any_contains(&self.0, address)
+    }
+
+    /// Whether it allows every address that the other list allows.
+    pub fn covers(&self, other: &Self) -> bool {
+        let is_within = |net: &IpNet| self.0.iter().any(|own| own.contains(net));
+        self.0.is_empty() || (!other.0.is_empty() && other.0.iter().all(is_within))
     }
 
     pub fn networks(&self) -> &[IpNet] {

@@ -162,7 +162,7 @@ impl fmt::Display for Event {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no event; choose from carrier.down, carrier.up, balance.low, balance.empty, callbacks.host_down, \
+#[error("{} is not an event; choose from carrier.down, carrier.up, balance.low, balance.empty, callbacks.host_down, \
     sender.pending, node.lost, disk.low, certificate.expiring, verify.slowed, delivery.falling", Quoted(.0))]
 pub struct UnknownEvent(String);
 
@@ -267,6 +267,9 @@ pub fn decide(before: Option<&Alert>, seen: &Observation, now: Timestamp) -> Dec
     let mut after = before.clone();
     if seen.level != before.level {
         (after.level, after.since) = (seen.level, now);
+        after.data.clone_from(&seen.data);
+    } else if seen.level != Level::Fine && seen.topic == Topic::CallbackHost {
+        // How many callbacks wait. The observer keeps the data if they are nearly as many as before.
         after.data.clone_from(&seen.data);
     }
     let (after, event) = tell(after, now);
@@ -421,6 +424,29 @@ mod tests {
             panic!("stored without an event");
         };
         assert_eq!((alert.level, alert.told), (Level::Worse, Level::Worse));
+    }
+
+    #[test]
+    fn the_data_of_a_failing_receiver_stay_current() {
+        for (topic, expected) in [(Topic::CallbackHost, "new"), (Topic::Balance, "old")] {
+            let mut seen = Observation {
+                topic,
+                subject: "7".to_owned(),
+                account: None,
+                level: Level::Bad,
+                data: "old".to_owned(),
+                quiet_at_first: true,
+            };
+            let Decision::Store(alert, None) = decide(None, &seen, at(0)) else {
+                panic!("stored without an event");
+            };
+            seen.data = "new".to_owned();
+            let data = match decide(Some(&alert), &seen, at(5)) {
+                Decision::Store(alert, None) => alert.data,
+                _ => alert.data,
+            };
+            assert_eq!(data, expected, "{topic:?}");
+        }
     }
 
     #[test]

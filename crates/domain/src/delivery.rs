@@ -67,6 +67,8 @@ pub struct QueuedMessage {
     pub pool: Option<PoolId>,
     /// How many earlier attempts got no answer. In each of them the carrier may have taken the message.
     pub unknown_tries: u32,
+    /// The carrier of these attempts. No other one may get the message.
+    pub unanswered_by: Option<String>,
     /// The trace of the request that the message came with.
     pub trace: Option<TraceContext>,
 }
@@ -95,6 +97,7 @@ impl QueuedMessage {
             tries: 0,
             pool: None,
             unknown_tries: 0,
+            unanswered_by: None,
             trace: submission.trace,
         }
     }
@@ -108,6 +111,16 @@ pub const SIMULATOR: &str = "simulator";
 pub struct CarrierRef {
     pub carrier: String,
     pub reference: String,
+}
+
+impl CarrierRef {
+    /// The reference of a message whose carrier gave it none, or none that its reports repeat.
+    pub fn by_message(carrier: &str, message: MessageId) -> Self {
+        Self {
+            carrier: carrier.to_owned(),
+            reference: format!("@{message}"),
+        }
+    }
 }
 
 /// The result of one attempt to send a message.
@@ -126,9 +139,9 @@ pub enum SendResult {
         references: Vec<String>,
         outcome: Outcome,
     },
-    /// The carrier did not answer and may have taken the message. It is sent again at this time; the store counts such
-    /// attempts.
-    Unknown(Timestamp),
+    /// The carrier did not answer and may have taken the message. It is sent again, to this carrier only; the store
+    /// counts such attempts.
+    Unknown { carrier: String, again: Timestamp },
     /// No carrier was asked. Due again at this time.
     Later(Timestamp),
     /// A carrier answered "not now". Due again at this time.
@@ -163,7 +176,7 @@ pub enum CarrierAnswer {
         /// Why it refused the others.
         code: Code,
     },
-    /// It did not answer and may have taken the message. The message may be sent again.
+    /// It did not answer and may have taken the message. The message may be sent again, to this carrier only.
     Unknown,
     Answered(Subscriber),
     /// Not now. Another carrier may take it, or this one later.

@@ -55,6 +55,8 @@ kill_points! {
     CallbackBegins "callback.begins" "A callback is about to be sent."
     CallbackReceived "callback.received" "A callback was received, but that is not stored."
     CallbackSettled "callback.settled" "Results of callbacks are stored."
+    SmppMessageStored "smpp.message_stored" "A message of an SMPP client is stored, but not answered."
+    SmppReceiptAccepted "smpp.receipt_accepted" "An SMPP client has acknowledged a receipt, but that is not stored."
     PinStored "pin.stored" "A sender ID with its PIN is stored, but the PIN is not sent."
     PinSent "pin.sent" "A PIN is accepted for sending, but its caller has no answer."
     NodeJoined "node.joined" "A node has joined, but does not work yet."

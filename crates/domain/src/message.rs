@@ -21,7 +21,7 @@ use crate::message::code::Code;
 use crate::message::code_text::SHOWN;
 use crate::message::interactive::Interactive;
 use crate::message::outcome::Outcome;
-use crate::message::text::{Shape, Udh};
+use crate::message::text::{Coding, Shape, Udh};
 use crate::money::Money;
 use crate::number::country::Country;
 use crate::number::msisdn::Msisdn;
@@ -65,7 +65,7 @@ impl Priority {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no priority; give high, normal or low", Quoted(.0))]
+#[error("{} is not a priority; give high, normal or low", Quoted(.0))]
 pub struct UnknownPriority(String);
 
 impl FromStr for Priority {
@@ -318,6 +318,26 @@ pub struct MessageRecord {
     pub parts: u8,
     /// The recipient's network, if it is known.
     pub network: Option<Network>,
+}
+
+/// A scheduled SMS with what stays the same when it is replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingMessage {
+    /// The originator as text.
+    pub from: String,
+    pub to: Msisdn,
+    pub text: String,
+    pub coding: Coding,
+    /// See [`Submission::coding_given`].
+    pub coding_given: bool,
+    /// Whether it has a user data header of the caller.
+    pub has_udh: bool,
+    pub dlr_url: Option<CallbackUrl>,
+    pub priority: Priority,
+    pub test_mode: Option<TestMode>,
+    /// The send time.
+    pub at: Timestamp,
+    pub expires_at: Timestamp,
 }
 
 /// A scheduled message, as the scheduled list shows it.

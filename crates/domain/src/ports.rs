@@ -39,7 +39,7 @@ mod templates;
 mod traffic;
 mod verify;
 
-pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
+pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenInput, TokenRecord};
 pub use alerts::{AlertStore, FailingReceiver, NewNotification, Notification, NotifySetting};
 pub use attempts::{AttemptKey, AttemptStore};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
@@ -70,8 +70,8 @@ pub use inbound::{
 pub use inbound_sources::InboundSourceStore;
 pub use memberships::{Joining, MembershipStore};
 pub use messages::{
-    AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, ListRange, MessageStore, StoredAnswer,
-    accept_results,
+    AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, ListRange, MessageStore, Replace,
+    StoredAnswer, accept_results,
 };
 pub use monitoring::{
     AccountBalance, ConnectionUse, DatabaseHealth, MonitoringStore, PooledMessages, WaitingMessages,
@@ -105,7 +105,7 @@ pub use senders::{
     Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderRight, SenderStore,
 };
 pub use sessions::{NewSession, SessionStore};
-pub use smpp_users::{NewSmppUser, SmppCredentials, SmppUserStore};
+pub use smpp_users::{NewSmppUser, SmppBinds, SmppCredentials, SmppUserStore};
 pub use templates::TemplateStore;
 pub use traffic::{
     DeliveryCount, LATENCY_BOUNDS_US, LatencyCount, Span, TrafficCount, TrafficStore,

@@ -33,7 +33,7 @@ impl fmt::Display for Role {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no role; choose from operator, admin, member", Quoted(.0))]
+#[error("{} is not a role; choose from operator, admin, member", Quoted(.0))]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {

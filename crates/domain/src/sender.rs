@@ -61,7 +61,7 @@ impl SenderKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no kind of sender; give AlphaNumeric or MSISDN", Quoted(.0))]
+#[error("{} is not a kind of sender; give AlphaNumeric or MSISDN", Quoted(.0))]
 pub struct UnknownKind(String);
 
 impl FromStr for SenderKind {
@@ -125,7 +125,7 @@ impl Category {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no category; give Company, Product, Brand, Shortcode, Landline or Other", Quoted(.0))]
+#[error("{} is not a category; give Company, Product, Brand, Shortcode, Landline or Other", Quoted(.0))]
 pub struct UnknownCategory(String);
 
 impl FromStr for Category {
@@ -149,7 +149,7 @@ pub enum SenderName {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SenderNameError {
     #[error(
-        "{} is no sender name; give 3 to 11 Latin letters, digits, spaces, dots or - _ & # !, at least one of them a letter or digit",
+        "{} is not a sender name; give 3 to 11 Latin letters, digits, spaces, dots or - _ & # !, at least one of them a letter or digit",
         Quoted(.0)
     )]
     Name(String),

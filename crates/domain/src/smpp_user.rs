@@ -6,20 +6,23 @@
 mod binds;
 mod password;
 mod receipt;
+mod session;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::access::Access;
+use crate::access::{Access, AccessLimits, AllowList};
 use crate::ids::SmppUserId;
 use crate::quoted::Quoted;
 
 pub use binds::{BindKind, BindKinds, UnknownBindKind};
 pub use password::{LONG_PASSWORD_CHARS, PASSWORD_CHARS, PASSWORD_SEED_BYTES, generate_password};
 pub use receipt::{ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId, UnknownReceiptOption};
+pub use session::{SessionPdu, SessionReport, SmppSession, StatusCount};
 
 /// The SMPP field has 16 octets, including the terminating zero.
 pub const MAX_SYSTEM_ID_CHARS: usize = 15;
@@ -30,7 +33,7 @@ pub const DEFAULT_MAX_BINDS: u32 = 10;
 pub struct SystemId(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no system ID; give 1 to 15 ASCII letters, digits and signs without spaces", Quoted(.0))]
+#[error("{} is not a system ID; give 1 to 15 ASCII letters, digits and signs without spaces", Quoted(.0))]
 pub struct NotASystemId(String);
 
 impl SystemId {
@@ -70,12 +73,39 @@ pub struct SmppUser {
     pub created_at: Timestamp,
 }
 
+impl SmppUser {
+    /// What can be changed about the user.
+    pub fn options(&self) -> SmppUserOptions {
+        SmppUserOptions {
+            allow: self.access.allow.clone(),
+            access_limits: self.access.limits.clone(),
+            limits: self.limits,
+            receipts: self.receipts,
+        }
+    }
+
+    /// Whether the user may have a session of this kind from this address.
+    pub fn may_bind(&self, kind: BindKind, from: IpAddr) -> bool {
+        self.limits.binds.contains(kind) && self.access.allow.allows(from)
+    }
+}
+
+/// What can be chosen and changed about an SMPP user.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SmppUserOptions {
+    /// The addresses that may bind.
+    pub allow: AllowList,
+    pub access_limits: AccessLimits,
+    pub limits: SmppLimits,
+    pub receipts: ReceiptFormat,
+}
+
 /// Limits on the sessions of one SMPP user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SmppLimits {
     /// Sessions at once, over all nodes; `None` for no limit.
     pub max_binds: Option<u32>,
-    /// Messages a second on each node, over all sessions of the user; `None` for no limit.
+    /// Messages a second over all nodes, which share it by their sessions that submit; `None` for no limit.
     pub max_per_second: Option<u32>,
     /// The kinds of bind that the user may open.
     pub binds: BindKinds,

@@ -4,6 +4,7 @@
 //! that no change is missing from the log. A change that is refused afterwards gets a second entry.
 
 mod action;
+mod times;
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -15,6 +16,7 @@ use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Cursor, Page, S
 use domain::{Access, AccountId, Clock};
 
 pub use action::{Action, REFUSED};
+pub use times::{TextPart, split_times};
 
 /// Longer texts are cut.
 const MAX_WHO_CHARS: usize = 300;

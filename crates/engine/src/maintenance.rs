@@ -40,7 +40,7 @@ const KEEP_REMOVED: SignedDuration = SignedDuration::from_hours(24);
 const KEEP_INBOX_CODES: SignedDuration = SignedDuration::from_hours(1);
 /// The reason for rejecting a number whose PIN was never entered.
 const NOT_CONFIRMED: &str =
-    "nobody gave its PIN within a day; register it again to get another one";
+    "the PIN was not entered within a day; register the number again to get another one";
 /// Maximum number of rows that one step touches, so that no other write waits long.
 const STEP: u32 = 500;
 /// How many ported numbers one step removes if there are too many.

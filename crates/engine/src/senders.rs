@@ -14,7 +14,7 @@ use domain::sender::{
     Category, Judgement, MAX_DESCRIPTION_CHARS, PIN_LIFETIME, Pin, PinHash, SenderKind, SenderName,
     SenderRecord, SenderState,
 };
-use domain::{Access, AccountId, CallbackUrl, Clock, Msisdn, Originator, SenderId};
+use domain::{Access, AccountId, CallbackUrl, Clock, Code, Msisdn, Originator, SenderId};
 
 use crate::entropy;
 use crate::invalid::{Field, Invalid};
@@ -129,7 +129,7 @@ impl Senders {
         order: SenderInput<'_>,
     ) -> Result<SenderId, RegisterError> {
         check_active(access).map_err(RegisterError::Pin)?;
-        let mut sender = check(access.account, order, self.clock.now())?;
+        let mut sender = check(access.account, &order, self.clock.now())?;
         if let Some(url) = &sender.notification_url {
             let checked = self.guard.check(access.account, url).await;
             checked.map_err(|forbidden| Invalid::new(Field::NotificationUrl, forbidden))?;
@@ -263,57 +263,95 @@ fn pin_text(pin: Pin, number: &Msisdn) -> String {
     format!("{pin} is your confirmation code for {number}. It is valid for {minutes} minutes.")
 }
 
+/// What is wrong with each field, for forms. Registering names only the first mistake.
+pub fn find_mistakes(order: &SenderInput<'_>) -> Vec<Invalid> {
+    let kind = match check_kind(order) {
+        Ok(kind) => kind,
+        Err(mistake) => return vec![mistake],
+    };
+    let mistakes = [
+        check_name(kind, &order.name).err(),
+        check_category(kind, order).err(),
+        check_description(kind, order).err(),
+        check_url(order).err(),
+    ];
+    mistakes.into_iter().flatten().collect()
+}
+
 fn check(
     account: AccountId,
-    order: SenderInput<'_>,
+    order: &SenderInput<'_>,
     now: domain::Timestamp,
 ) -> Result<NewSender, Invalid> {
-    let kind: SenderKind = order
-        .kind
-        .parse()
-        .map_err(|e| Invalid::new(Field::SenderKind, e))?;
-    let name = check_name(kind, &order.name)?;
-    let category = order.category.as_deref().map(str::parse::<Category>);
-    let category = category
-        .transpose()
-        .map_err(|e| Invalid::new(Field::Category, e))?;
-    let description = order.description.map(check_description).transpose()?;
-    if kind == SenderKind::AlphaNumeric {
-        let missing = |field| Invalid::new(field, "it is missing; a name is reviewed by it");
-        category.ok_or_else(|| missing(Field::Category))?;
-        description
-            .as_ref()
-            .ok_or_else(|| missing(Field::CategoryDescription))?;
-    }
-    let url = order.notification_url.as_deref().map(CallbackUrl::parse);
-    let url = url.transpose();
+    let kind = check_kind(order)?;
     Ok(NewSender {
         account,
-        name,
-        category,
-        description,
-        notification_url: url.map_err(|e| Invalid::new(Field::NotificationUrl, e))?,
+        name: check_name(kind, &order.name)?,
+        category: check_category(kind, order)?,
+        description: check_description(kind, order)?,
+        notification_url: check_url(order)?,
         pin: None,
         created_at: now,
     })
 }
 
+fn check_kind(order: &SenderInput<'_>) -> Result<SenderKind, Invalid> {
+    let kind = order.kind.parse();
+    kind.map_err(|e| Invalid::new(Field::SenderKind, e))
+}
+
+fn check_category(kind: SenderKind, order: &SenderInput<'_>) -> Result<Option<Category>, Invalid> {
+    let category = order.category.as_deref().map(str::parse).transpose();
+    let category = category.map_err(|e| Invalid::new(Field::Category, e))?;
+    require(kind, category, Field::Category)
+}
+
+fn check_url(order: &SenderInput<'_>) -> Result<Option<CallbackUrl>, Invalid> {
+    let url = order.notification_url.as_deref().map(CallbackUrl::parse);
+    url.transpose()
+        .map_err(|e| Invalid::new(Field::NotificationUrl, e))
+}
+
+/// Names are reviewed by category and description.
+fn require<T>(kind: SenderKind, given: Option<T>, field: Field) -> Result<Option<T>, Invalid> {
+    match given {
+        None if kind == SenderKind::AlphaNumeric => Err(Invalid::new(
+            field,
+            "it is missing; a name is reviewed by it",
+        )),
+        given => Ok(given),
+    }
+}
+
 /// A number must be one that can receive a PIN.
 fn check_name(kind: SenderKind, text: &str) -> Result<SenderName, Invalid> {
-    let name = SenderName::parse(kind, text).map_err(|e| Invalid::new(Field::SenderName, e))?;
+    let invalid = |reason: String| {
+        let invalid = Invalid::new(Field::SenderName, reason);
+        match kind {
+            SenderKind::Msisdn => invalid.with_code(Code::INVALID_NUMBER),
+            SenderKind::AlphaNumeric => invalid,
+        }
+    };
+    let name = SenderName::parse(kind, text).map_err(|error| invalid(error.to_string()))?;
     match &name {
         SenderName::Msisdn(number) if !numbering::is_possible(number) => {
             let reason = format!(
                 "{} is not a possible number; check its calling code and length",
                 Quoted(text)
             );
-            Err(Invalid::new(Field::SenderName, reason))
+            Err(invalid(reason))
         }
         _ => Ok(name),
     }
 }
 
-fn check_description(text: Cow<'_, str>) -> Result<String, Invalid> {
+fn check_description(kind: SenderKind, order: &SenderInput<'_>) -> Result<Option<String>, Invalid> {
+    let text = order.description.as_deref();
+    let description = text.map(description).transpose()?;
+    require(kind, description, Field::CategoryDescription)
+}
+
+fn description(text: &str) -> Result<String, Invalid> {
     let is_unprintable = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     let reason = match text.chars().count() {
         _ if text.trim().is_empty() => "it is empty; say what entitles you to the name".to_owned(),
@@ -321,7 +359,7 @@ fn check_description(text: Cow<'_, str>) -> Result<String, Invalid> {
             format!("it has {count} characters; at most {MAX_DESCRIPTION_CHARS} are taken")
         }
         _ if text.contains(is_unprintable) => "it holds control characters".to_owned(),
-        _ => return Ok(text.into_owned()),
+        _ => return Ok(text.to_owned()),
     };
     Err(Invalid::new(Field::CategoryDescription, reason))
 }
@@ -340,7 +378,7 @@ mod tests {
         }
     }
 
-    fn checked(order: SenderInput<'_>) -> Result<NewSender, String> {
+    fn checked(order: &SenderInput<'_>) -> Result<NewSender, String> {
         let account = AccountId::new(1).expect("in range");
         let now = domain::Timestamp::UNIX_EPOCH;
         check(account, order, now).map_err(|invalid| invalid.to_string())
@@ -356,10 +394,10 @@ mod tests {
 
     #[test]
     fn a_name_needs_details_for_its_review_and_a_number_does_not() {
-        let fine = checked(order("AlphaNumeric", "Acme & Co")).expect("fine");
+        let fine = checked(&order("AlphaNumeric", "Acme & Co")).expect("fine");
         assert_eq!(fine.category, Some(Category::Brand));
         assert_eq!(fine.description.as_deref(), Some("our own"));
-        let number = checked(bare("MSISDN", "+371 20000001")).expect("fine");
+        let number = checked(&bare("MSISDN", "+371 20000001")).expect("fine");
         assert_eq!(number.name.compared(), "37120000001");
         let undescribed = SenderInput {
             description: None,
@@ -377,7 +415,7 @@ mod tests {
                 "CategoryDescription: it is missing",
             ),
         ] {
-            let error = checked(order).expect_err(case);
+            let error = checked(&order).expect_err(case);
             assert!(error.contains(fragment), "{case}: {error}");
         }
     }
@@ -416,7 +454,7 @@ mod tests {
             ("control", described("a\0b".into()), "control characters"),
             ("url", url, "NotificationUrl"),
         ] {
-            let error = checked(order).expect_err(case);
+            let error = checked(&order).expect_err(case);
             assert!(error.contains(fragment), "{case}: {error}");
         }
     }
@@ -429,5 +467,28 @@ mod tests {
             pin_text(pin, &number),
             "12345 is your confirmation code for +37120000001. It is valid for 10 minutes."
         );
+    }
+
+    #[test]
+    fn every_mistake_is_found() {
+        let wrong = SenderInput {
+            category: None,
+            description: Some(" ".into()),
+            notification_url: Some("nowhere".into()),
+            ..order("AlphaNumeric", "")
+        };
+        let fields = |order| -> Vec<Field> {
+            let mistakes = find_mistakes(&order).into_iter();
+            mistakes.map(|mistake| mistake.field).collect()
+        };
+        let expected = [
+            Field::SenderName,
+            Field::Category,
+            Field::CategoryDescription,
+            Field::NotificationUrl,
+        ];
+        assert_eq!(fields(wrong), expected);
+        assert_eq!(fields(order("AlphaNumeric", "Acme")), []);
+        assert_eq!(fields(order("odd", "Acme")), [Field::SenderKind]);
     }
 }

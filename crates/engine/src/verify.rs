@@ -426,7 +426,7 @@ mod tests {
             (None, None, None),
             (Some(4), Some(60), None),
             (Some(10), Some(3600), None),
-            (Some(3), None, Some("CodeLength: 3 is no length")),
+            (Some(3), None, Some("CodeLength: 3 is not a code length")),
             (Some(11), None, Some("4 to 10 digits")),
             (None, Some(59), Some("ExpireIn: 59 is below 60")),
             (None, Some(3601), Some("3601 is above 3600")),

@@ -117,6 +117,12 @@ impl<C: Calls> DispatchStore for MemoryStore<C> {
         Err(missing("match stored receipts"))
     }
 
+    async fn has_early_receipt(&self, of: &CarrierRef) -> Result<bool, StoreError> {
+        let of = of.clone();
+        let find = move |model: &mut Model, _| model.has_early_receipt(&of);
+        self.0.call(Plain, "early receipt", find).await
+    }
+
     async fn mark_seen(&self, _: &CarrierRef, _: Timestamp) -> Result<bool, StoreError> {
         Err(missing("mark seen"))
     }

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use domain::billing::NotPaid;
 use domain::message::lookup::LookupRecord;
-use domain::message::{MessageRecord, ScheduledRecord, Submission};
+use domain::message::{MessageRecord, ScheduledRecord, Submission, WaitingMessage};
 use domain::ports::{
-    AcceptResult, Cancel, ListRange, MessageStore, StoreError, StoredAnswer, accept_results,
+    AcceptResult, Cancel, ListRange, MessageStore, Replace, StoreError, StoredAnswer,
+    accept_results,
 };
 use domain::{AccountId, MessageId, Timestamp};
 
@@ -82,6 +84,18 @@ impl<C: Calls> MessageStore for MemoryStore<C> {
 
     async fn cancel(&self, _: AccountId, _: MessageId, _: Timestamp) -> Result<Cancel, StoreError> {
         Err(missing("cancel"))
+    }
+
+    async fn find_waiting(
+        &self,
+        _: AccountId,
+        _: MessageId,
+    ) -> Result<Option<WaitingMessage>, StoreError> {
+        Err(missing("find waiting"))
+    }
+
+    async fn replace(&self, _: Submission) -> Result<Result<Replace, NotPaid>, StoreError> {
+        Err(missing("replace"))
     }
 
     async fn prune_answers(&self, _: Timestamp, _: u32) -> Result<u64, StoreError> {

@@ -67,8 +67,9 @@ impl Model {
             return Settled::Stale;
         };
         let id = id.get();
-        if let SendResult::Later(time) | SendResult::Unknown(time) | SendResult::Retry(time) =
-            settlement.sent
+        if let SendResult::Later(time)
+        | SendResult::Unknown { again: time, .. }
+        | SendResult::Retry(time) = settlement.sent
         {
             entry.owner = Owner::Node(NOBODY);
             entry.due_at = time;
@@ -81,8 +82,10 @@ impl Model {
         };
         let ended = match &settlement.sent {
             SendResult::Later(_) => None,
-            SendResult::Unknown(_) => {
-                self.row(id).queued.unknown_tries += 1;
+            SendResult::Unknown { carrier, .. } => {
+                let queued = &mut self.row(id).queued;
+                queued.unknown_tries += 1;
+                queued.unanswered_by = Some(carrier.clone());
                 None
             }
             SendResult::Retry(_) => {
@@ -184,6 +187,10 @@ impl Model {
             self.early_receipts.push(receipt.clone());
         }
         Matched::Kept
+    }
+
+    pub(crate) fn has_early_receipt(&self, of: &CarrierRef) -> bool {
+        self.early_receipts.iter().any(|receipt| receipt.of == *of)
     }
 
     fn report_part(&mut self, by: Settler, id: u64, parts: usize, end: End) -> Matched {

@@ -8,6 +8,7 @@
 //! A request whose answer is lost may have been acted on. It is sent again with the same content, at most
 //! `unknown_tries` times in all; then the message counts as taken and waits for its report.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::ports::{
     Carrier, CarrierState, HandsetSink, Health, NumberLocator, ReceiptSink, ReportPolls,
 };
-use domain::{Channel, Clock, Code, MessageId};
+use domain::{Channel, Clock, Code};
 use http::Uri;
 use serde_json::Value;
 use tokio::task::AbortHandle;
@@ -69,8 +70,6 @@ use fields::Fields;
 use response::{Answer, Verdict, shown};
 use values::{MessageValues, Subject, Values};
 
-/// The prefix of our references.
-const REFERENCE_PREFIX: char = '@';
 /// The pause if the provider asks for one without a duration.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -210,14 +209,19 @@ impl HttpCarrier {
                     return found;
                 }
                 self.await_report(queued, theirs.as_deref()).await;
-                CarrierAnswer::Taken(vec![reference(queued.id)])
+                CarrierAnswer::Taken(vec![self.carrier_ref(queued.id).reference])
             }
             Verdict::Throttled => CarrierAnswer::NotNow(Code::THROTTLED),
             Verdict::Failed(_) | Verdict::Denied(_) => CarrierAnswer::NotNow(Code::LINK_DOWN),
             Verdict::Refused { code, theirs } => {
                 let status = answer.status.as_u16();
                 tracing::debug!(carrier, message_id = %queued.id, status, provider_code = theirs, %code, "the provider refused a message");
-                CarrierAnswer::Declined(code)
+                if queued.unknown_tries == 0 {
+                    return CarrierAnswer::Declined(code);
+                }
+                // That says nothing about the earlier requests.
+                self.unknown(&"the provider refused a repetition", queued)
+                    .await
             }
         }
     }
@@ -238,6 +242,11 @@ impl HttpCarrier {
         if !why.is_unknown() {
             return CarrierAnswer::NotNow(Code::LINK_DOWN);
         }
+        self.unknown(why, queued).await
+    }
+
+    /// The provider may have the message.
+    async fn unknown(&self, why: &(dyn Display + Sync), queued: &QueuedMessage) -> CarrierAnswer {
         let tries = queued.unknown_tries.saturating_add(1);
         if tries < self.settings.unknown_tries {
             return CarrierAnswer::Unknown;
@@ -251,13 +260,8 @@ impl HttpCarrier {
             "no answer to a message; it is not sent again and waits for a report"
         );
         self.await_report(queued, None).await;
-        CarrierAnswer::Taken(vec![reference(queued.id)])
+        CarrierAnswer::Taken(vec![self.carrier_ref(queued.id).reference])
     }
-}
-
-/// The reference of a message.
-fn reference(message: MessageId) -> String {
-    format!("{REFERENCE_PREFIX}{message}")
 }
 
 /// Where the requests go; `None` if that is no URL, which a checked description rules out.

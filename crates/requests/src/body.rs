@@ -14,8 +14,29 @@ use crate::Problem;
 /// A larger body is read and dropped up to this size, because most callers read the answer only after sending.
 const MAX_DROPPED_BYTES: usize = 16 * 1024 * 1024;
 
+/// Why a body could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    #[error("The body is larger than {limit} bytes; send less at a time.")]
+    TooLarge { limit: usize },
+    #[error("The body did not arrive within {} s.", .time.as_secs())]
+    TooSlow { time: Duration },
+    #[error("The body ended before it was complete.")]
+    CutOff,
+}
+
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
 /// Reads the body of a request, up to a size and within a time.
-pub async fn read_within(request: Request, limit: usize, time: Duration) -> Result<Bytes, Problem> {
+pub async fn read_within(
+    request: Request,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, BodyError> {
     let (parts, body) = request.into_parts();
     read_body_within(&parts.headers, body, limit, time).await
 }
@@ -26,10 +47,10 @@ pub async fn read_body_within(
     body: Body,
     limit: usize,
     time: Duration,
-) -> Result<Bytes, Problem> {
+) -> Result<Bytes, BodyError> {
     let announced = announced_bytes(headers);
     let read = tokio::time::timeout(time, read(body, limit, announced)).await;
-    read.map_err(|_| too_slow(time))?
+    read.map_err(|_| BodyError::TooSlow { time })?
 }
 
 /// Refuses a body that is not declared as JSON.
@@ -58,12 +79,12 @@ fn announced_bytes(headers: &HeaderMap) -> usize {
         .unwrap_or(0)
 }
 
-async fn read(mut body: Body, limit: usize, announced: usize) -> Result<Bytes, Problem> {
+async fn read(mut body: Body, limit: usize, announced: usize) -> Result<Bytes, BodyError> {
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut received = 0;
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| cut_off())?.into_data() else {
+        let Ok(data) = frame.map_err(|_| BodyError::CutOff)?.into_data() else {
             continue;
         };
         received += data.len();
@@ -85,24 +106,11 @@ async fn read(mut body: Body, limit: usize, announced: usize) -> Result<Bytes, P
         }
     }
     if received > limit {
-        return Err(Problem::bad_request(format!(
-            "The body is larger than {limit} bytes; send less at a time."
-        )));
+        return Err(BodyError::TooLarge { limit });
     }
     Ok(if whole.is_empty() {
         first
     } else {
         whole.freeze()
     })
-}
-
-fn cut_off() -> Problem {
-    Problem::bad_request("The body ended before it was complete.")
-}
-
-fn too_slow(time: Duration) -> Problem {
-    Problem::bad_request(format!(
-        "The body did not arrive within {} s.",
-        time.as_secs()
-    ))
 }

@@ -1,8 +1,9 @@
 //! Answering HTTP requests: what the REST API, MCP, OAuth and the dashboard have in common.
 //!
 //! What belongs here: errors as answers ([`Problem`]), reading a body within its limits ([`body`]), the caller's
-//! address ([`client_address()`]), rate limits and their headers ([`rate_limit`]), the log of refused requests, cookies, the names of
-//! fields ([`field_name`]), the answers to unknown addresses and wrong methods, and a limit on blocking work.
+//! address ([`client_address()`]), rate limits and their headers ([`rate_limit`]), the log of refused requests
+//! ([`RequestNotes`]), cookies, the names of fields ([`field_name`]), the answers to unknown addresses and wrong methods,
+//! and a limit on blocking work.
 //!
 //! What does not: routes, pages, and anything that only one of them needs.
 
@@ -12,7 +13,7 @@ mod client_address;
 mod cookie;
 mod fallback;
 mod field;
-mod known_caller;
+mod notes;
 mod problem;
 pub mod rate_limit;
 
@@ -21,6 +22,6 @@ pub use client_address::{Peer, client_address};
 pub use cookie::cookie;
 pub use fallback::{with_unknown_addresses, wrong_method};
 pub use field::{InvalidField, field_name};
-pub use known_caller::KnownCaller;
+pub use notes::{RefusalNote, RequestNotes};
 pub use problem::{ERROR_CODE, Problem, REQUIRED_PERMISSION};
 pub use rate_limit::TooManyRequests;

@@ -14,17 +14,13 @@ use engine::sending::submit::SubmitError;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::{InvalidField, TooManyRequests};
+use crate::{InvalidField, RefusalNote, TooManyRequests};
 
 /// Names the permission that a token lacks, so that programs need not parse the message.
 pub const REQUIRED_PERMISSION: HeaderName = HeaderName::from_static("x-required-permission");
 
 /// The service error code of a refused request, if the catalogue has one.
 pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
-
-/// The message of an error, in the extensions of its answer.
-#[derive(Debug, Clone)]
-pub(crate) struct ProblemMessage(pub(crate) String);
 
 /// An error as the caller sees it: `{"message": "…"}` with a status of the contract.
 #[derive(Debug)]
@@ -134,8 +130,12 @@ impl IntoResponse for Problem {
         if let Some(code) = self.code {
             headers.insert(ERROR_CODE, code.number().into());
         }
-        let message = ProblemMessage(self.message);
-        response.extensions_mut().insert(message);
+        response.extensions_mut().insert(RefusalNote {
+            tool: None,
+            status: self.status,
+            error: self.code,
+            message: self.message,
+        });
         response
     }
 }
@@ -176,7 +176,7 @@ impl Problem {
             SubmitError::Sender(from) => Self::new(
                 StatusCode::FORBIDDEN,
                 format!(
-                    "'{from}' is none of this account's approved senders, and only those may be used here; register it with POST /senderId."
+                    "'{from}' is not an approved sender of this account, and only those may be used here; register it with POST /senderId."
                 ),
             ),
             SubmitError::Suspended => Refusal::Suspended.into(),

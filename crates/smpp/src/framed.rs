@@ -18,6 +18,7 @@ pub struct Framed<S> {
     decoder: Decoder,
     input: BytesMut,
     output: BytesMut,
+    frame_octets: usize,
 }
 
 /// Why the next PDU cannot be read.
@@ -50,12 +51,23 @@ impl<S> Framed<S> {
             decoder,
             input: BytesMut::new(),
             output: BytesMut::new(),
+            frame_octets: 0,
         }
     }
 
     /// The next frame that is already in the read buffer.
     pub fn ready(&mut self) -> Result<Option<Frame>, FatalLength> {
-        self.decoder.next(&mut self.input)
+        let before = self.input.len();
+        let frame = self.decoder.next(&mut self.input)?;
+        if frame.is_some() {
+            self.frame_octets = before - self.input.len();
+        }
+        Ok(frame)
+    }
+
+    /// The length of the frame that was read last.
+    pub const fn frame_octets(&self) -> usize {
+        self.frame_octets
     }
 
     /// Adds a PDU to the write buffer; see [`Framed::flush`].

@@ -7,10 +7,13 @@
 //!
 //! Rules and SQL do not belong here.
 
+mod activity;
 mod deliver;
 mod listen;
 mod order;
+mod outgoing;
 mod receipt_request;
+mod report;
 mod requests;
 mod server;
 mod session;

@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
+use crate::activity::Peer;
 use crate::server::{Address, SmppServer};
 use crate::session;
 
@@ -79,9 +80,21 @@ impl SmppServer {
         tokio::spawn(async move {
             let bind_until = Instant::now() + BIND_TIME;
             match tls {
-                None => self.run(stream, peer, bind_until).await,
+                None => {
+                    let peer = Peer {
+                        address: peer,
+                        is_tls: false,
+                    };
+                    self.run(stream, peer, bind_until).await;
+                }
                 Some(tls) => match timeout_at(bind_until, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => self.run(stream, peer, bind_until).await,
+                    Ok(Ok(stream)) => {
+                        let peer = Peer {
+                            address: peer,
+                            is_tls: true,
+                        };
+                        self.run(stream, peer, bind_until).await;
+                    }
                     Ok(Err(error)) => {
                         tracing::debug!(%error, address = %peer, "a TLS handshake of SMPP failed");
                     }
@@ -94,11 +107,11 @@ impl SmppServer {
         });
     }
 
-    async fn run<S>(self: Arc<Self>, stream: S, peer: IpAddr, bind_until: Instant)
+    async fn run<S>(self: Arc<Self>, stream: S, peer: Peer, bind_until: Instant)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send,
     {
         let why = session::serve(self, stream, peer, bind_until).await;
-        tracing::debug!(address = %peer, why, "an SMPP connection ended");
+        tracing::debug!(address = %peer.address, why, "an SMPP connection ended");
     }
 }

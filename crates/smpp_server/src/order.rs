@@ -1,9 +1,13 @@
 //! Turns a submitted message into a request for the engine, by the rules of `POST /sms`.
 
+mod replacement;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use domain::message::text::{Coding, MESSAGE_OCTETS, Udh, decode, is_gsm7, measure, measure_as};
+use domain::message::text::{
+    Coding, MESSAGE_OCTETS, Udh, decode, decode_exactly, is_gsm7, measure, measure_as,
+};
 use domain::{CallbackUrl, Code, Priority};
 use engine::sending::submit::{IdempotentRequest, SmsInput, SubmitError, To};
 use engine::{Field, Invalid};
@@ -12,6 +16,8 @@ use smpp::{Address, ShortMessage, Status, Tlvs, tag};
 
 use crate::receipt_request::{ReceiptRequest, Wanted};
 use crate::time;
+
+pub(crate) use replacement::read_replacement;
 
 /// A user data header precedes the text.
 const HAS_HEADER: u8 = 0x40;
@@ -130,7 +136,7 @@ pub(crate) fn read_destination(address: &Address) -> Result<String, Status> {
 
 /// The sender. An alphanumeric one (type 5) is a name even if it consists of digits only as far as the engine's rules
 /// allow; an international number may lack its plus.
-fn read_source(address: &Address) -> Result<String, Status> {
+pub(crate) fn read_source(address: &Address) -> Result<String, Status> {
     let text = ascii(address).ok_or(Status::ESME_RINVSRCADR)?;
     let is_number = text.bytes().all(|octet| octet.is_ascii_digit());
     Ok(if address.ton == 1 && is_number {
@@ -147,16 +153,17 @@ fn ascii(address: &Address) -> Option<String> {
 }
 
 /// The text of a message, and how it is coded.
-struct Content {
-    text: String,
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) text: String,
     /// `None`: the service chooses the coding and splits the text.
-    coding: Option<Coding>,
+    pub(crate) coding: Option<Coding>,
     udh: Option<Udh>,
 }
 
 impl Content {
     /// In how many parts the service sends it. A text that has too many is refused later.
-    fn parts(&self) -> u8 {
+    pub(crate) fn parts(&self) -> u8 {
         match self.coding {
             Some(_) => 1,
             None => measure(&self.text).map_or(1, |shape| shape.parts),
@@ -195,24 +202,21 @@ fn read_text(message: &ShortMessage) -> Result<Content, Status> {
         (Some(udh), octets)
     };
     let alphabet = Alphabet::from_data_coding(message.data_coding);
-    let (text, coding) = match alphabet.ok_or(Status::ESME_RINVDCS)? {
-        Alphabet::Gsm7 => {
-            if octets.iter().any(|octet| *octet > 0x7F) {
-                return Err(Status::ESME_RINVDCS);
-            }
-            (decode(Coding::Gsm7, octets), Coding::Gsm7)
-        }
+    let coding = match alphabet.ok_or(Status::ESME_RINVDCS)? {
+        Alphabet::Gsm7 => Coding::Gsm7,
         Alphabet::Octets => {
             let header = udh.as_ref().map_or(0, |udh| udh.as_bytes().len());
             if octets.len() + header > MESSAGE_OCTETS {
                 return Err(Status::ESME_RINVMSGLEN);
             }
-            (decode(Coding::Binary, octets), Coding::Binary)
+            Coding::Binary
         }
         Alphabet::Latin1 => return Ok(read_latin1(octets, udh)),
         Alphabet::Ucs2 if octets.len() % 2 != 0 => return Err(Status::ESME_RINVMSGLEN),
-        Alphabet::Ucs2 => (decode(Coding::Ucs2, octets), Coding::Ucs2),
+        Alphabet::Ucs2 => Coding::Ucs2,
     };
+    // A text is stored, not its octets. What the text would not give again is refused rather than changed.
+    let text = decode_exactly(coding, octets).ok_or(Status::ESME_RINVDCS)?;
     let fits = || measure_as(&text, coding, None).is_ok();
     let is_kept = udh.is_some() || coding == Coding::Binary || fits();
     Ok(Content {
@@ -263,10 +267,21 @@ fn split_header(octets: &[u8]) -> Option<(Udh, &[u8])> {
 /// two octets, so clients use each again soon; the content is a part of the key.
 pub(crate) fn repeatable(message: &ShortMessage, system_id: &str) -> Option<IdempotentRequest> {
     let reference = message.tlvs.get_u16(tag::USER_MESSAGE_REFERENCE)?;
+    let tlvs = &message.tlvs;
+    let segment = tlvs.sar_msg_ref_num().unwrap_or_default().to_be_bytes();
     let flags = [
+        message.source.ton,
+        message.source.npi,
+        message.destination.ton,
+        message.destination.npi,
         message.esm_class,
+        message.priority_flag,
         message.data_coding,
         message.registered_delivery,
+        segment[0],
+        segment[1],
+        tlvs.sar_total_segments().unwrap_or_default(),
+        tlvs.sar_segment_seqnum().unwrap_or_default(),
     ];
     let content: [&[u8]; 6] = [
         &message.source.digits,

@@ -1,10 +1,12 @@
 //! Requests of bound clients: each becomes an answer, after the database has been asked.
 
 mod multi;
+mod replace;
 
 use std::sync::Arc;
 
 use domain::MessageId;
+use domain::kill_point::{KillPoint, pass};
 use domain::message::MessageState;
 use domain::ports::Cancel;
 use domain::smpp_user::SmppUser;
@@ -18,6 +20,7 @@ use crate::server::SmppServer;
 use crate::{order, time};
 
 pub(crate) use multi::submit_multi;
+pub(crate) use replace::replace;
 
 /// A message that is to be sent, and which command brought it.
 pub(crate) enum Submit {
@@ -49,6 +52,7 @@ pub(crate) async fn submit(
     };
     match result {
         Ok(id) => {
+            pass(KillPoint::SmppMessageStored);
             count("accepted");
             let id = message_id(id, user.receipts.id);
             submitted.answer(Status::OK, sequence, id)
@@ -73,9 +77,9 @@ fn count(result: &'static str) {
     metrics::counter!("switchboard_smpp_submits_total", "result" => result).increment(1);
 }
 
-/// Counts messages of the user.
+/// Counts messages of the user against this node's share of its limit.
 fn check_rate(server: &SmppServer, user: &SmppUser, messages: usize) -> Result<(), Status> {
-    let Some(most) = user.limits.max_per_second else {
+    let Some(most) = server.engine.smpp_users.per_second(user) else {
         return Ok(());
     };
     for _ in 0..messages {
@@ -150,7 +154,7 @@ async fn find_state(
     let id = read_id(user, id)?;
     let found = server.engine.messages.find(user.access.account, id).await;
     let found = found.map_err(|_| Status::ESME_RSYSERR)?;
-    Ok(found.ok_or(Status::ESME_RQUERYFAIL)?.state)
+    Ok(found.ok_or(Status::ESME_RINVMSGID)?.state)
 }
 
 fn query_resp(query: &QuerySm, found: MessageState) -> QuerySmResp {

@@ -11,6 +11,7 @@ use permits::Permits;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::report;
 use crate::sessions::SmppSessions;
 
 /// Limits of the server.
@@ -59,19 +60,25 @@ pub struct SmppServer {
     pub(crate) sessions: Arc<SmppSessions>,
     pub(crate) settings: Settings,
     pub(crate) ending: Ending,
-    /// Messages a second of each user, over its sessions with this node.
+    /// Messages of each user, over its sessions with this node.
     pub(crate) rates: RateLimits<SmppUserId>,
     pub(crate) started: Instant,
     pub(crate) connections: Arc<Permits<Address>>,
 }
 
 impl SmppServer {
+    /// Starts reporting about sessions. Must be called inside a tokio runtime.
     pub fn new(
         engine: Arc<Engine>,
         sessions: Arc<SmppSessions>,
         settings: Settings,
         ending: Ending,
     ) -> Arc<Self> {
+        let (weak_engine, weak_sessions) = (Arc::downgrade(&engine), Arc::downgrade(&sessions));
+        // It ends with the engine.
+        drop(supervise::spawn("smpp-sessions", move || {
+            report::run(weak_engine.clone(), weak_sessions.clone())
+        }));
         Arc::new(Self {
             connections: Permits::new(settings.connections, |(_, most)| *most),
             engine,

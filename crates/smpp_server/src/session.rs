@@ -1,14 +1,14 @@
 //! One connection: it binds, and then requests and answers go both ways until it ends.
 
 mod bound;
+mod flush;
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::smpp_user::{self, SmppUser};
-use engine::identity::smpp_users::{BindRefused, SignInRefused};
+use domain::smpp_user::{self, ReceiptId};
+use engine::identity::smpp_users::{BindRefused, FollowedUser, SignInRefused};
 use smpp::{
     Bind, BindKind, BindResp, Body, DEFAULT_MAX_PDU, Decoder, Frame, Framed, Pdu, ReadError,
     Status, Tlvs, command, tag,
@@ -17,9 +17,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::activity::Peer;
+use crate::outgoing::Outgoing;
 use crate::requests::refuse;
 use crate::server::SmppServer;
-use crate::sessions::{BoundSession, Outgoing};
+use crate::sessions::{BoundSession, NewSession};
 use bound::Bound;
 
 /// The name of this side in answers to a bind.
@@ -36,12 +38,14 @@ pub(crate) struct Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Adds a PDU to what is written next.
-    pub(crate) fn queue(&mut self, pdu: &Pdu) -> Result<(), Why> {
+    /// Adds a PDU to what is written next, and returns its length.
+    pub(crate) fn queue(&mut self, pdu: &Pdu) -> Result<usize, Why> {
+        let before = self.framed.queued();
         self.framed.queue(pdu).map_err(|error| {
             tracing::error!(%error, "a PDU of the SMPP server cannot be encoded");
             "a PDU could not be encoded"
-        })
+        })?;
+        Ok(self.framed.queued() - before)
     }
 
     pub(crate) async fn flush(&mut self) -> Result<(), Why> {
@@ -52,9 +56,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    async fn answer(&mut self, pdu: &Pdu) -> Result<(), Why> {
-        self.queue(pdu)?;
-        self.flush().await
+    /// Writes a PDU, and returns its length.
+    async fn answer(&mut self, pdu: &Pdu) -> Result<usize, Why> {
+        let octets = self.queue(pdu)?;
+        self.flush().await?;
+        Ok(octets)
     }
 
     /// Tells the client that its octets cannot be read, if it still listens.
@@ -85,7 +91,7 @@ pub(crate) const BAD_LENGTH: Why = "a PDU had an impossible length";
 pub(crate) async fn serve<S>(
     server: Arc<SmppServer>,
     stream: S,
-    peer: IpAddr,
+    peer: Peer,
     bind_until: Instant,
 ) -> Why
 where
@@ -114,8 +120,9 @@ where
 
 /// A client that has bound.
 pub(crate) struct Client {
-    pub(crate) user: Arc<SmppUser>,
-    pub(crate) kind: BindKind,
+    pub(crate) user: FollowedUser,
+    pub(crate) kind: smpp_user::BindKind,
+    pub(crate) peer: Peer,
     pub(crate) session: BoundSession,
     pub(crate) outgoing: mpsc::Receiver<Outgoing>,
 }
@@ -124,7 +131,7 @@ pub(crate) struct Client {
 async fn bind<S>(
     server: &Arc<SmppServer>,
     connection: &mut Connection<S>,
-    peer: IpAddr,
+    peer: Peer,
 ) -> Result<Client, Why>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -145,15 +152,27 @@ where
             }
         };
         let sequence = pdu.sequence;
+        let request = pdu.body.command();
         match pdu.body {
             Body::Bind(kind, bind) => {
+                let octets = connection.framed.frame_octets();
                 let admitted = admit(server, kind, &bind, peer).await;
+                if let Ok(client) = &admitted {
+                    let now = server.engine.now();
+                    let activity = client.session.activity();
+                    activity.received_bind(request, sequence, octets, now);
+                }
                 let (status, resp) = match &admitted {
                     Ok(_) => (Status::OK, welcome(&bind)),
                     Err(status) => (*status, BindResp::default()),
                 };
                 let answer = bind_answer(kind, status, sequence, resp);
-                connection.answer(&answer).await?;
+                let octets = connection.answer(&answer).await?;
+                if let Ok(client) = &admitted {
+                    let now = server.engine.now();
+                    let activity = client.session.activity();
+                    activity.sent(&answer, octets, ReceiptId::default(), now);
+                }
                 return admitted.map_err(|_| "the bind was refused");
             }
             Body::EnquireLink => {
@@ -165,9 +184,9 @@ where
                 connection.answer(&answer).await?;
                 return Err("the client unbound");
             }
-            body if command::is_response(body.command()) => {}
-            body => {
-                let refusal = refuse(body.command(), sequence, Status::ESME_RINVBNDSTS);
+            _ if command::is_response(request) => {}
+            _ => {
+                let refusal = refuse(request, sequence, Status::ESME_RINVBNDSTS);
                 connection.answer(&refusal).await?;
             }
         }
@@ -195,7 +214,7 @@ async fn admit(
     server: &Arc<SmppServer>,
     kind: BindKind,
     bind: &Bind,
-    peer: IpAddr,
+    peer: Peer,
 ) -> Result<Client, Status> {
     let (Ok(system_id), Ok(password)) = (
         std::str::from_utf8(&bind.system_id),
@@ -204,7 +223,7 @@ async fn admit(
         return Err(Status::ESME_RINVPASWD);
     };
     let users = &server.engine.smpp_users;
-    let user = users.sign_in(system_id, password, peer).await;
+    let user = users.sign_in(system_id, password, peer.address).await;
     let user = user.map_err(|refused| match refused {
         SignInRefused::WrongPassword | SignInRefused::NotAllowedFrom => Status::ESME_RINVPASWD,
         SignInRefused::Slowed => Status::ESME_RTHROTTLED,
@@ -214,26 +233,35 @@ async fn admit(
             Status::ESME_RSYSERR
         }
     })?;
-    let allowed = match kind {
+    let kind = match kind {
         BindKind::Transmitter => smpp_user::BindKind::Transmitter,
         BindKind::Receiver => smpp_user::BindKind::Receiver,
         BindKind::Transceiver => smpp_user::BindKind::Transceiver,
     };
-    if !user.limits.binds.contains(allowed) {
+    if !user.may_bind(kind, peer.address) {
         return Err(Status::ESME_RBINDFAIL);
     }
-    let receives = kind != BindKind::Transmitter;
-    let counted = users.bind(&user).await.map_err(|refused| match refused {
+    let counted = users.bind(&user, kind).await;
+    let counted = counted.map_err(|refused| match refused {
         BindRefused::TooMany => Status::ESME_RBINDFAIL,
         BindRefused::Store(error) => {
             tracing::warn!(%error, "a session of an SMPP user could not be counted");
             Status::ESME_RSYSERR
         }
     })?;
-    let (session, outgoing) = server.sessions.bind(&user, counted, receives);
-    Ok(Client {
+    let followed = users.follow(&user);
+    let bound = NewSession {
         user,
+        followed: followed.clone(),
         kind,
+        peer,
+        now: server.engine.now(),
+    };
+    let (session, outgoing) = server.sessions.bind(bound, counted);
+    Ok(Client {
+        user: followed,
+        kind,
+        peer,
         session,
         outgoing,
     })

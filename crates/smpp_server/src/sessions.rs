@@ -8,14 +8,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::delivery::{Callback, CallbackAttempt, Delivery};
 use domain::ports::{CallbackSender, HistoryStore};
-use domain::smpp_user::{ReceiptFormat, SmppUser};
+use domain::smpp_user::{BindKind, ReceiptFormat, SmppSession, SmppUser};
 use domain::{CallbackUrl, Origin, ReceiverId, Timestamp};
-use engine::identity::smpp_users::SmppBind;
+use engine::identity::smpp_users::{FollowedUser, SmppBind};
 use smpp::{Address, ShortMessage, Status};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
+use crate::activity::{Activity, Peer};
 use crate::deliver::{self, Content};
+use crate::outgoing::{Answer, Answered, Outgoing};
 
 /// How many `deliver_sm` of a session may be unanswered.
 pub(crate) const MAX_UNANSWERED: usize = 100;
@@ -37,41 +39,29 @@ pub struct SmppSessions {
 struct Bound {
     /// The sessions that receive.
     receivers: HashMap<ReceiverId, Vec<Arc<Receiver>>>,
+    /// All sessions, by number.
+    activities: HashMap<u64, Arc<Activity>>,
+    /// Sessions that were reported and have ended since.
+    ended: Vec<u64>,
+    /// How many reports were made.
+    reports: u64,
 }
 
 /// A session that receives.
 struct Receiver {
     id: u64,
-    format: ReceiptFormat,
+    user: FollowedUser,
     outgoing: mpsc::Sender<Outgoing>,
-    window: Arc<Semaphore>,
+    window: Semaphore,
 }
 
-/// A message for the client of a session.
-pub(crate) struct Outgoing {
-    pub(crate) message: ShortMessage,
-    pub(crate) answered: Answered,
-}
-
-/// Where the client's answer goes. Dropped when the session ends without one.
-pub(crate) struct Answered {
-    answer: oneshot::Sender<Answer>,
-    _permit: OwnedSemaphorePermit,
-}
-
-/// What became of a delivery.
-pub(crate) enum Answer {
-    /// The client's answer.
-    Status(Status),
-    /// It cannot be encoded.
-    Unwritable,
-}
-
-impl Answered {
-    pub(crate) fn answer(self, answer: Answer) {
-        // The attempt may have given up.
-        let _ = self.answer.send(answer);
-    }
+/// A client that may bind.
+pub(crate) struct NewSession {
+    pub(crate) user: Arc<SmppUser>,
+    pub(crate) followed: FollowedUser,
+    pub(crate) kind: BindKind,
+    pub(crate) peer: Peer,
+    pub(crate) now: Timestamp,
 }
 
 /// A bound session; dropping it ends the bind.
@@ -79,7 +69,14 @@ pub(crate) struct BoundSession {
     sessions: Arc<SmppSessions>,
     id: u64,
     user: Arc<SmppUser>,
+    activity: Arc<Activity>,
     _counted: SmppBind,
+}
+
+impl BoundSession {
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.activity
+    }
 }
 
 impl SmppSessions {
@@ -97,21 +94,23 @@ impl SmppSessions {
     /// Registers a session that was counted. One that receives gets its messages by the returned channel.
     pub(crate) fn bind(
         self: &Arc<Self>,
-        user: &Arc<SmppUser>,
+        new: NewSession,
         counted: SmppBind,
-        receives: bool,
     ) -> (BoundSession, mpsc::Receiver<Outgoing>) {
         let (outgoing, incoming) = mpsc::channel(MAX_UNANSWERED);
         let mut bound = self.lock();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        if receives {
+        let activity = Activity::new(id, new.user.id, new.kind, new.peer, new.now);
+        let activity = Arc::new(activity);
+        bound.activities.insert(id, activity.clone());
+        if new.kind != BindKind::Transmitter {
             let session = Arc::new(Receiver {
                 id,
-                format: user.receipts,
+                user: new.followed,
                 outgoing,
-                window: Arc::new(Semaphore::new(MAX_UNANSWERED)),
+                window: Semaphore::new(MAX_UNANSWERED),
             });
-            for key in receivers_of(user) {
+            for key in receivers_of(&new.user) {
                 let sessions = bound.receivers.entry(key).or_default();
                 sessions.push(session.clone());
             }
@@ -120,10 +119,51 @@ impl SmppSessions {
         let session = BoundSession {
             sessions: self.clone(),
             id,
-            user: user.clone(),
+            user: new.user,
+            activity,
             _counted: counted,
         };
         (session, incoming)
+    }
+
+    /// What changed since the last report: at most so many sessions, those first that were not reported for the longest
+    /// time, and the numbers of sessions that ended.
+    pub(crate) fn take_report(&self, most: usize, now: Timestamp) -> (Vec<SmppSession>, Vec<u64>) {
+        let mut bound = self.lock();
+        bound.reports += 1;
+        let (number, ended) = (bound.reports, std::mem::take(&mut bound.ended));
+        let all = bound.activities.values();
+        let mut due: Vec<(u64, Arc<Activity>)> = all
+            .filter_map(|activity| Some((activity.due_since(now)?, activity.clone())))
+            .collect();
+        // Making reports takes longer, and binds wait for the lock.
+        drop(bound);
+        due.sort_unstable_by_key(|(reported_in, _)| *reported_in);
+        let due = due.iter().take(most);
+        let changed = due.map(|(_, activity)| activity.report(number, now));
+        let mut changed: Vec<SmppSession> = changed.collect();
+        // A session that ends from now on is known to be reported, and is in the next report as ended.
+        let bound = self.lock();
+        changed.retain(|session| bound.activities.contains_key(&session.number));
+        (changed, ended)
+    }
+
+    /// The report was not stored, so its content is in the next one, too.
+    pub(crate) fn put_back_report(&self, changed: &[SmppSession], ended: Vec<u64>) {
+        let mut bound = self.lock();
+        bound.ended.extend(ended);
+        for session in changed {
+            if let Some(activity) = bound.activities.get(&session.number) {
+                activity.set_changed();
+            }
+        }
+    }
+
+    /// Makes the next report contain all sessions.
+    pub(crate) fn report_all(&self) {
+        for activity in self.lock().activities.values() {
+            activity.set_changed();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Bound> {
@@ -162,7 +202,7 @@ impl SmppSessions {
         let recipient = self.find_recipient(callback).await?;
         loop {
             let session = self.choose(key).ok_or("no session is bound")?;
-            let message = match deliver::content(callback, session.format, recipient.as_ref()) {
+            let message = match deliver::content(callback, session.format(), recipient.as_ref()) {
                 Content::Message(message) => *message,
                 Content::Unwanted => return Ok(None),
                 Content::Unreadable => return Err(UNWRITABLE),
@@ -177,19 +217,20 @@ impl SmppSessions {
 }
 
 impl Receiver {
-    /// Gives a message to the session and waits for the client's answer; `None` if the session ended before.
+    /// How the user wants its receipts at the moment.
+    fn format(&self) -> ReceiptFormat {
+        let user = self.user.borrow();
+        user.as_ref().map(|user| user.receipts).unwrap_or_default()
+    }
+
+    /// Gives a message to the session and waits for the client's answer; `None` if the session ended before. An attempt
+    /// that gives up leaves the window.
     async fn hand_over(&self, message: ShortMessage) -> Option<Answer> {
-        let permit = self.window.clone().acquire_owned().await.ok()?;
-        let (answer, answered) = oneshot::channel();
-        let outgoing = Outgoing {
-            message,
-            answered: Answered {
-                answer,
-                _permit: permit,
-            },
-        };
+        let _permit = self.window.acquire().await.ok()?;
+        let (answered, answer) = Answered::channel();
+        let outgoing = Outgoing { message, answered };
         self.outgoing.send(outgoing).await.ok()?;
-        answered.await.ok()
+        answer.await.ok()
     }
 }
 
@@ -242,6 +283,10 @@ impl CallbackSender for SmppSessions {
 impl Drop for BoundSession {
     fn drop(&mut self) {
         let mut bound = self.sessions.lock();
+        bound.activities.remove(&self.id);
+        if self.activity.is_reported() {
+            bound.ended.push(self.id);
+        }
         for key in receivers_of(&self.user) {
             if let Some(sessions) = bound.receivers.get_mut(&key) {
                 sessions.retain(|session| {
@@ -261,3 +306,6 @@ impl Drop for BoundSession {
         metrics::gauge!("switchboard_smpp_sessions").decrement(1);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,6 +126,7 @@ migrations! {
     43 "0043_verify_price" Compatible,
     44 "0044_smpp_users" Compatible,
     45 "0045_latency" Compatible,
+    46 "0046_smpp_sessions" Compatible,
 }
 
 /// The migrations that a program knows.

@@ -1,8 +1,8 @@
 //! The store on `PostgreSQL`: for more than one machine.
 //!
-//! Nearly every call is one statement, which is atomic and costs one round trip. Only features that distributed engines
-//! with the same protocol support are used: no advisory locks and no notifications. Transactions are repeated whenever
-//! the database asks for it.
+//! Nearly every call is one statement, which is atomic and costs one round trip. Nearly all features are those that
+//! distributed engines with the same protocol support: no notifications, and advisory locks only where codes are counted.
+//! Transactions are repeated whenever the database asks for it.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -158,6 +158,7 @@ mod privacy;
 mod prune;
 mod receipts;
 mod refused;
+mod replace;
 mod replay;
 mod replies;
 mod request_log;

@@ -43,6 +43,7 @@ pub(crate) mod templates;
 mod tokens;
 pub(crate) mod traffic;
 pub(crate) mod verify;
+pub(crate) mod waiting;
 
 pub(crate) use pages::{before, page};
 pub(crate) use tokens::TokenColumns;

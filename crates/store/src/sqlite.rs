@@ -64,6 +64,7 @@ mod privacy;
 mod prune;
 mod readers;
 mod receipts;
+mod replace;
 mod replay;
 mod replies;
 mod request_log;

@@ -362,7 +362,7 @@ fn read_costs(path: &Path, catalogues: &Catalogues) -> anyhow::Result<PriceList>
     PriceList::read(&text, format, &catalogues.live().reference).map_err(|problems| {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!(
-            "carrier.costs: {file} is no cost list:\n  {}",
+            "carrier.costs: {file} is not a cost list:\n  {}",
             problems.join("\n  ")
         )
     })

@@ -45,7 +45,7 @@ pub(crate) use number::{AddNumberArgs, EntryArgs, NumberCommand};
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use opt_out::{BlockCommand, BlockValue, OptOutArgs, OptOutCommand};
 pub(crate) use sender::{Decision, SenderCommand};
-pub(crate) use smpp_user::{SmppUserArgs, SmppUserCommand};
+pub(crate) use smpp_user::{Entry, SmppUserArgs, SmppUserCommand, SmppUserSetArgs};
 pub(crate) use smsc::{IdFormat, SmscArgs};
 pub(crate) use subject::{SubjectCommand, SubjectNumber};
 pub(crate) use token::{TokenArgs, TokenCommand};

@@ -1,6 +1,7 @@
 //! Following changes of carriers and rules while the service runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::ports::{CarrierReports, Store};
@@ -9,6 +10,7 @@ use engine::sending::published_rules::{NamedCarrier, Nodes, PublishedRules, Rule
 use store::DatabaseUrl;
 use tokio::signal::unix::Signal;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::carriers::Carriers;
 use crate::cli::ConfigPaths;
@@ -16,6 +18,10 @@ use crate::config::routes::Route;
 use crate::config::{self, Config};
 use crate::service_manager::ServiceManager;
 use crate::stored_plan::PlanInForce;
+
+/// The pause before a failed change is followed again; it doubles with each failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
@@ -77,6 +83,7 @@ impl<'a> Follower<'a> {
         published.mark_changed();
         let mut plans = self.carriers.plans();
         plans.mark_changed();
+        let (mut plan_retry, mut rules_retry) = (Retry::default(), Retry::default());
         loop {
             tokio::select! {
                 signal = asked.recv() => {
@@ -98,19 +105,25 @@ impl<'a> Follower<'a> {
                         }
                     }
                 }
+                () = plan_retry.due() => plans.mark_changed(),
+                () = rules_retry.due() => published.mark_changed(),
                 Ok(()) = plans.changed() => {
-                    if let Err(error) = self.follow_plan().await {
+                    let followed = self.follow_plan().await;
+                    plan_retry.record(&followed);
+                    if let Err(error) = followed {
                         tracing::error!(
                             error = format!("{error:#}"),
-                            "the carriers and routes in the database cannot be followed; they stay as they were"
+                            "the carriers and routes in the database cannot be followed; they stay as they were; trying again"
                         );
                     }
                 }
                 Ok(()) = published.changed() => {
-                    if let Err(error) = self.follow().await {
+                    let followed = self.follow().await;
+                    rules_retry.record(&followed);
+                    if let Err(error) = followed {
                         tracing::error!(
                             error = format!("{error:#}"),
-                            "the rules that another node published cannot be followed; they stay as they were"
+                            "the rules that another node published cannot be followed; they stay as they were; trying again"
                         );
                     }
                 }
@@ -162,6 +175,34 @@ impl<'a> Follower<'a> {
     }
 }
 
+/// When a change that could not be followed is tried again: nothing announces it a second time.
+#[derive(Default)]
+struct Retry {
+    failures: u32,
+    at: Option<Instant>,
+}
+
+impl Retry {
+    fn record(&mut self, followed: &anyhow::Result<()>) {
+        if followed.is_ok() {
+            *self = Self::default();
+            return;
+        }
+        let pause = FIRST_PAUSE * (1 << self.failures.min(5));
+        self.failures = self.failures.saturating_add(1);
+        self.at = Some(Instant::now() + pause.min(LONGEST_PAUSE));
+    }
+
+    /// Returns once when it is time to try again. Never, if nothing failed.
+    async fn due(&mut self) {
+        match self.at {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+        self.at = None;
+    }
+}
+
 async fn find_nodes(engine: &Engine, store: &dyn Store, config: &Config) -> anyhow::Result<Nodes> {
     if matches!(config.database_url()?, DatabaseUrl::Sqlite(_)) {
         return Ok(Nodes::Single);
@@ -191,4 +232,36 @@ fn own_rules(config: &Config) -> PublishedRules<Route> {
         named.collect(),
         config.routes.clone(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_is_tried_until_it_is_followed() {
+        let mut retry = Retry::default();
+        let failed = || Err(anyhow::anyhow!("the database is away"));
+        let day = Duration::from_hours(24);
+        assert!(timeout(day, retry.due()).await.is_err(), "nothing failed");
+        for seconds in [1, 2, 4, 8, 16, 30, 30] {
+            retry.record(&failed());
+            let began = Instant::now();
+            // A future that is dropped loses nothing.
+            assert!(timeout(Duration::ZERO, retry.due()).await.is_err());
+            retry.due().await;
+            let waited = began.elapsed().as_secs();
+            assert_eq!(waited, seconds);
+            assert!(timeout(day, retry.due()).await.is_err(), "once");
+        }
+        retry.record(&failed());
+        retry.record(&Ok(()));
+        assert!(timeout(day, retry.due()).await.is_err(), "it is followed");
+        retry.record(&failed());
+        let began = Instant::now();
+        retry.due().await;
+        assert_eq!(began.elapsed(), FIRST_PAUSE);
+    }
 }

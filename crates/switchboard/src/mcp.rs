@@ -58,7 +58,7 @@ impl RestApi for RemoteApi {
 fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSettings> {
     let url = |text: String| {
         text.parse::<Url>()
-            .with_context(|| format!("{text} is no address"))
+            .with_context(|| format!("{text} is not an address"))
     };
     let dashboard = config.dashboard_url(listening);
     // Accounts are by invitation, and the sign-in page says how to get one.

@@ -55,7 +55,7 @@ def fitted(operation, body):
     if operation == "sendViber" or not is_plain(body.get("from")):
         body["from"] = SENDER
     if body.get("scheduled") is not None:
-        body["scheduled"] = tomorrow()
+        body["scheduled"] = ahead(body["scheduled"])
     # Any two letters are allowed, but not all are a country.
     if body.get("correctBy") is not None:
         body["correctBy"] = COUNTRY
@@ -80,6 +80,7 @@ def is_plain(sender):
     return not isinstance(sender, str) or PLAIN_SENDER.fullmatch(sender)
 
 
-def tomorrow():
+def ahead(time):
+    """Moves a time to a day within a year; its form and its offset stay."""
     now = datetime.datetime.now(datetime.timezone.utc)
-    return (now + datetime.timedelta(days=1)).isoformat(timespec="seconds")
+    return (now + datetime.timedelta(days=2)).date().isoformat() + time[10:]

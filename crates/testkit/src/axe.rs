@@ -11,8 +11,8 @@ const SCRIPT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/axe/node_modules/axe-core/axe.min.js"
 );
-const RUN: &str =
-    "axe.run(document, { resultTypes: ['violations'] }).then((result) => result.violations)";
+const ALL_RULES: &str = "{ resultTypes: ['violations'] }";
+const COLOUR_RULES: &str = "{ resultTypes: ['violations'], runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } }";
 /// How much of an element is shown.
 const MAX_HTML: usize = 300;
 
@@ -80,7 +80,16 @@ impl Page {
     ///
     /// The rules run in an isolated world, so the page's content policy does not stop them.
     pub async fn findings(&self) -> Vec<Finding> {
-        let found = match self.run_rules().await {
+        self.run(ALL_RULES).await
+    }
+
+    /// Those of the [`Page::findings`] that may differ between dark and light.
+    pub async fn colour_findings(&self) -> Vec<Finding> {
+        self.run(COLOUR_RULES).await
+    }
+
+    async fn run(&self, rules: &str) -> Vec<Finding> {
+        let found = match self.run_rules(rules).await {
             Ok(found) => found,
             Err(error) => {
                 self.fail(&format!("no accessibility rules ran: {error}"))
@@ -105,7 +114,7 @@ impl Page {
         }
     }
 
-    async fn run_rules(&self) -> Result<Value, String> {
+    async fn run_rules(&self, rules: &str) -> Result<Value, String> {
         let world = self.isolated_world("axe").await?;
         let known = self.try_evaluate("typeof axe", Some(world)).await?;
         if known == "undefined" {
@@ -115,6 +124,7 @@ impl Page {
             let source = format!("{source};0");
             self.try_evaluate(&source, Some(world)).await?;
         }
-        self.try_evaluate(RUN, Some(world)).await
+        let run = format!("axe.run(document, {rules}).then((result) => result.violations)");
+        self.try_evaluate(&run, Some(world)).await
     }
 }

@@ -43,10 +43,10 @@ async fn take(
     let headers = request.headers().clone();
     let body = read_within(request, MAX_REPORT_BYTES, REPORT_TIME).await?;
     let Ok(Path((carrier, message, proof))) = address else {
-        return Err(unknown());
+        return Err(unproven());
     };
     let Ok(message) = message.parse() else {
-        return Err(unknown());
+        return Err(unproven());
     };
     let post = CarrierPost {
         headers: &readable(&headers),
@@ -95,12 +95,12 @@ fn answer(result: ReportResult) -> Result<Response, Problem> {
     }
 }
 
-/// The same answer for every wrong address, so that it does not help guessing.
+/// An upstream expects this for an address that this service did not make.
 fn unknown() -> Problem {
     Problem::not_found("No report is expected at this address.")
 }
 
-/// The same answer for every carrier, known or not.
+/// The same answer for every wrong address, so that it does not help guessing.
 fn unproven() -> Problem {
     Problem::forbidden("Nothing proves that the carrier sent this.")
 }
@@ -304,15 +304,15 @@ mod tests {
                 "POST",
                 "/carriers/up/reports/x/f00d",
                 vec![],
-                404,
+                403,
             ),
-            ("ID 0", "POST", "/carriers/up/reports/0/f00d", vec![], 404),
+            ("ID 0", "POST", "/carriers/up/reports/0/f00d", vec![], 403),
             (
                 "not text",
                 "POST",
                 "/carriers/%FF/reports/7/f00d",
                 vec![],
-                404,
+                403,
             ),
             (
                 "too large",

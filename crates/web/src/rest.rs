@@ -8,6 +8,7 @@ mod correction;
 mod cost;
 mod docs_page;
 mod document;
+mod errors;
 mod hlr;
 mod inbox;
 mod json;

@@ -1,7 +1,6 @@
 //! The command line of `bench cost`.
 
-use crate::deliver;
-use crate::options::{default_binary, number};
+use crate::options::{backend, default_binary, number};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use testkit::Backend;
@@ -48,7 +47,7 @@ impl Options {
         match flag {
             "--messages" => self.messages = number(flag, value)?.max(100),
             "--turns" => self.turns = number(flag, value)?.max(1),
-            "--only" => self.only = Some(deliver::backend(value)?),
+            "--only" => self.only = Some(backend(value)?),
             // The servers have other working folders, so a relative path would not work.
             "--switchboard" => self.switchboard = std::path::absolute(value)?,
             "--with" => self.other = Some(std::path::absolute(value)?),

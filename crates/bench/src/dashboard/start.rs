@@ -2,6 +2,7 @@
 
 use super::{Options, fill, shown};
 use crate::memory;
+use crate::options::backends;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 use testkit::{Backend, Server, http};
@@ -19,10 +20,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         MEMORY_GOAL_KIB / 1024
     );
     println!("| database | median | worst | memory |\n|---|--:|--:|--:|");
-    for backend in Backend::ALL {
-        if options.only.is_none_or(|only| only == backend) {
-            measure(options, backend)?;
-        }
+    for backend in backends(options.only) {
+        measure(options, backend)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The command line of `bench deliver`.
 
-use crate::options::{default_binary, number};
+use crate::options::{backend, backends, default_binary, number};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,10 +83,7 @@ impl Options {
     }
 
     pub(crate) fn backends(&self) -> impl Iterator<Item = Backend> {
-        let only = self.only;
-        Backend::ALL
-            .into_iter()
-            .filter(move |backend| only.is_none_or(|only| only == *backend))
+        backends(self.only)
     }
 
     pub(crate) fn growth_backends(&self) -> impl Iterator<Item = Backend> {
@@ -100,15 +97,6 @@ impl Options {
 fn counts(flag: &str, value: &str) -> Result<Vec<u64>> {
     let counts: Result<Vec<u64>> = value.split(',').map(|count| number(flag, count)).collect();
     Ok(counts?.into_iter().filter(|count| *count > 0).collect())
-}
-
-/// Parses the name of a database.
-pub(crate) fn backend(value: &str) -> Result<Backend> {
-    match value {
-        "sqlite" => Ok(Backend::Sqlite),
-        "postgres" => Ok(Backend::Postgres),
-        _ => bail!("--only takes sqlite or postgres, not {value:?}"),
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The command line of `bench growth`.
 
 use super::case::{Case, Size};
-use crate::deliver;
-use crate::options::{default_binary, number};
+use crate::options::{backend, backends, default_binary, number};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use testkit::Backend;
@@ -57,7 +56,7 @@ impl Options {
         match flag {
             "--messages" => self.messages = number(flag, value)?.max(100),
             "--turns" => self.turns = number(flag, value)?.max(1),
-            "--only" => self.only = Some(deliver::backend(value)?),
+            "--only" => self.only = Some(backend(value)?),
             // The servers have other working folders, so a relative path would not work.
             "--switchboard" => self.switchboard = std::path::absolute(value)?,
             _ => bail!("unknown argument {flag}\n{}", crate::USAGE),
@@ -66,9 +65,7 @@ impl Options {
     }
 
     pub(super) fn backends(&self) -> impl Iterator<Item = Backend> {
-        let only = self.only;
-        let backends = Backend::ALL.into_iter();
-        backends.filter(move |backend| only.is_none_or(|only| only == *backend))
+        backends(self.only)
     }
 }
 

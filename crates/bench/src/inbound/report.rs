@@ -23,7 +23,7 @@ fn write_all(text: &mut String, options: &Options, rows: &[Row]) -> Result {
         options.sessions,
         options.window,
         options.outstanding,
-        options.measured.as_secs(),
+        options.timed.measured.as_secs(),
         options.warm_up.as_secs(),
         options.rows,
     )?;

@@ -2,8 +2,9 @@
 
 use domain::alert::{Alert, Topic};
 use domain::person::{Role, SignedIn};
-use engine::alerts::words::sentence;
+use engine::alerts::words::{advice, sentence};
 
+use crate::kit::format::TimedText;
 use crate::kit::page::AlertLine;
 
 /// Further alerts are only counted.
@@ -25,13 +26,15 @@ pub(crate) fn lines(signed_in: &SignedIn, alerts: &[Alert]) -> Vec<AlertLine> {
         .iter()
         .take(MAX_LINES)
         .map(|alert| AlertLine {
-            text: sentence(alert),
+            text: TimedText::new(&sentence(alert)),
+            advice: advice(alert.topic, alert.level),
             path: page(alert.topic, is_operator, is_own(alert)),
         })
         .collect();
     if shown.len() > MAX_LINES {
         lines.push(AlertLine {
-            text: format!("And {} more", shown.len() - MAX_LINES),
+            text: TimedText::new(&format!("And {} more", shown.len() - MAX_LINES)),
+            advice: "",
             path: if is_operator {
                 HOSTS
             } else {
@@ -92,6 +95,10 @@ mod tests {
         }
     }
 
+    fn text(line: &AlertLine) -> String {
+        line.text.0.iter().map(|part| part.text.as_str()).collect()
+    }
+
     #[test]
     fn everybody_sees_their_own_alerts_and_operators_those_of_the_service() {
         let alerts = [
@@ -103,10 +110,10 @@ mod tests {
             let lines = lines(signed_in, &alerts);
             lines
                 .into_iter()
-                .map(|line| (line.text, line.path))
+                .map(|line| (text(&line), line.path))
                 .collect::<Vec<_>>()
         };
-        let hosts = "Callbacks to crm.example fail".to_owned();
+        let hosts = "crm.example does not accept callbacks".to_owned();
         let balance = "The balance of acme is low: 1.00".to_owned();
         assert_eq!(
             texts(&person(Role::Member, 1)),
@@ -130,6 +137,6 @@ mod tests {
         let alerts: Vec<Alert> = (0..20).map(|_| alert(Topic::Carrier, None, true)).collect();
         let lines = lines(&person(Role::Operator, 1), &alerts);
         assert_eq!(lines.len(), MAX_LINES + 1);
-        assert_eq!(lines[MAX_LINES].text, "And 15 more");
+        assert_eq!(text(&lines[MAX_LINES]), "And 15 more");
     }
 }

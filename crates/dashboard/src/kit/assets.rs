@@ -87,7 +87,7 @@ mod tests {
             let selector = before[start..].trim();
             // Rules inside a media query repeat selectors on purpose.
             if depth == 1 && !selector.starts_with('@') {
-                assert!(seen.insert(selector), "{selector} stands twice");
+                assert!(seen.insert(selector), "{selector} appears twice");
             }
         }
         assert!(seen.len() > 50, "the rules were not found: {}", seen.len());

@@ -3,12 +3,14 @@
 //! Readable without colour: delivered is solid, failed is hatched, expired is dotted; each bar has a title with its
 //! numbers, and each chart has a table.
 
+mod columns;
 pub(crate) mod latency;
 mod rates;
 
 use domain::Money;
 use engine::reading::traffic::Totals;
 
+use self::columns::{BOTTOM, Columns};
 use crate::kit::format::{Amount, count, percent};
 
 /// Lengths are in units of the drawing, which the browser scales.
@@ -164,25 +166,13 @@ impl Chart {
         items: Vec<Item>,
     ) -> Self {
         let most = ceiling(items.iter().map(|item| item.tally.all()).max());
-        let left = room_for(most, COLUMN_DIGIT);
-        let room = WIDTH - left;
-        let number = items.len().max(1) as u64;
-        let start = |place: usize| left + room * place as u64 / number;
-        let bottom = TOP + COLUMNS_HEIGHT;
+        let columns = Columns::new(room_for(most, COLUMN_DIGIT), items.len());
         let bar = |(place, item): (usize, &Item)| {
-            let (from, until) = (start(place), start(place + 1));
-            let gap = ((until - from) / 5).max(1);
-            let mut y = bottom;
+            let mut y = BOTTOM;
             let lengths = lengths(&item.tally, COLUMNS_HEIGHT, most);
             let pieces = lengths.map(|(kind, height)| {
                 y = y.saturating_sub(height);
-                Piece {
-                    kind,
-                    x: from + gap / 2,
-                    y,
-                    width: (until - from - gap).max(1),
-                    height,
-                }
+                columns.piece(place, kind, y, height)
             });
             Bar {
                 address: item.address.clone(),
@@ -190,42 +180,15 @@ impl Chart {
                 name: format!("{}: {}", item.name, item.tally.words()),
             }
         };
-        let line = |share: u64| {
-            let y = bottom - COLUMNS_HEIGHT * share / 2;
-            (
-                Line { from: left, y },
-                Label {
-                    x: left - 8,
-                    y: y + 4,
-                    anchor: "end",
-                    text: count(if share == 1 {
-                        most / 2
-                    } else {
-                        most * share.min(1)
-                    }),
-                },
-            )
-        };
         // An odd maximum has no whole number in the middle.
-        let shares: &[u64] = if most.is_multiple_of(2) {
-            &[0, 1, 2]
-        } else {
-            &[0, 2]
-        };
-        let (lines, mut labels): (Vec<_>, Vec<_>) = shares.iter().map(|share| line(*share)).unzip();
-        let step = items.len().div_ceil(MAX_LABELS).max(1);
-        labels.extend(
-            items
-                .iter()
-                .enumerate()
-                .step_by(step)
-                .map(|(place, item)| Label {
-                    x: u64::midpoint(start(place), start(place + 1)),
-                    y: bottom + BELOW - 6,
-                    anchor: "middle",
-                    text: item.label.clone(),
-                }),
-        );
+        let middle = most.is_multiple_of(2).then_some((1, most / 2));
+        let marks = [Some((0, 0)), middle, Some((2, most))];
+        let lines = marks
+            .into_iter()
+            .flatten()
+            .map(|(halves, number)| columns.line(halves, count(number)));
+        let (lines, mut labels): (Vec<_>, Vec<_>) = lines.unzip();
+        labels.extend(columns.labels(items.iter().map(|item| item.label.clone())));
         Self {
             id,
             title,
@@ -233,7 +196,7 @@ impl Chart {
             dimension,
             kind: "by-time",
             width: WIDTH,
-            height: bottom + BELOW,
+            height: BOTTOM + BELOW,
             lines,
             labels,
             bars: items.iter().enumerate().map(bar).collect(),
@@ -358,7 +321,7 @@ mod tests {
 
     use super::*;
 
-    fn item(name: &str, delivered: u64, failed: u64, expired: u64) -> Item {
+    pub(super) fn item(name: &str, delivered: u64, failed: u64, expired: u64) -> Item {
         Item {
             label: name.to_owned(),
             name: name.to_owned(),
@@ -415,14 +378,13 @@ mod tests {
         let [a, b, c] = &chart.bars[..] else {
             panic!("a bar for each")
         };
-        let bottom = TOP + COLUMNS_HEIGHT;
         let kinds: Vec<_> = a
             .pieces
             .iter()
             .map(|piece| (piece.kind, piece.height))
             .collect();
         assert_eq!(kinds, [("delivered", 80), ("failed", 64), ("expired", 16)]);
-        assert_eq!(a.pieces[0].y + a.pieces[0].height, bottom);
+        assert_eq!(a.pieces[0].y + a.pieces[0].height, BOTTOM);
         assert_eq!(a.pieces[1].y + a.pieces[1].height, a.pieces[0].y);
         assert_eq!(a.pieces[2].y, TOP, "the most reaches the top");
         assert_eq!(b.pieces, [], "nothing is drawn for nothing");

@@ -4,7 +4,7 @@
 
 use askama::Template;
 use axum::response::Redirect;
-use domain::person::Password;
+use domain::person::{Password, SignedIn};
 use engine::identity::people::OwnError;
 use http::StatusCode;
 
@@ -52,7 +52,21 @@ pub(crate) enum Proof {
     Wrong { email: String, problem: String },
 }
 
+/// A session with its person, who may have to enter their password again.
+#[derive(Clone, Copy)]
+pub(crate) struct Prover<'a> {
+    pub(crate) secret: &'a str,
+    pub(crate) signed_in: &'a SignedIn,
+}
+
 impl Session {
+    pub(crate) fn prover(&self) -> Prover<'_> {
+        Prover {
+            secret: &self.secret,
+            signed_in: &self.signed_in,
+        }
+    }
+
     /// Goes on only if the person is sure.
     pub(crate) fn ask(&self, form: &Form, question: &Question<'_>) -> Result<(), Failure> {
         if is_answered(form, question) {
@@ -69,45 +83,12 @@ impl Session {
         form: &mut Form,
         question: &Question<'_>,
     ) -> Result<(), Failure> {
-        let (email, problem) = match self.prove(dashboard, form).await? {
+        let (email, problem) = match self.prover().prove(dashboard, form).await? {
             Proof::Given => return self.ask(form, question),
             Proof::Missing { email } => (email, None),
             Proof::Wrong { email, problem } => (email, Some(problem)),
         };
         Err(self.question(form, question, Some(&email), problem))
-    }
-
-    /// Whether the person entered their password within the last minutes, or in this form, for forms that ask for it
-    /// themselves.
-    pub(crate) async fn prove(
-        &self,
-        dashboard: &Dashboard,
-        form: &mut Form,
-    ) -> Result<Proof, Failure> {
-        let own = &dashboard.engine.own;
-        let given = form.take(PASSWORD);
-        if own.is_proved(&self.secret).await? {
-            return Ok(Proof::Given);
-        }
-        // The operator of the first start has no password yet.
-        let Some(person) = self.signed_in.person() else {
-            return Err(Failure::Elsewhere(Redirect::to("/dashboard/password")));
-        };
-        let email = person.email.to_string();
-        if given.is_empty() {
-            return Ok(Proof::Missing { email });
-        }
-        let proved = own.prove(person, Password::given(given), &self.secret);
-        let problem = match proved.await {
-            Ok(()) => return Ok(Proof::Given),
-            Err(OwnError::TooMany { retry_after_s }) => {
-                format!("Too many attempts. Wait {retry_after_s} seconds, then try again.")
-            }
-            Err(OwnError::Busy(busy)) => return Err(busy.into()),
-            Err(OwnError::Store(error)) => return Err(error.into()),
-            Err(_) => "This is not your password.".to_owned(),
-        };
-        Ok(Proof::Wrong { email, problem })
     }
 
     /// The page that asks. With an email address it also asks for the password.
@@ -133,6 +114,46 @@ impl Session {
             problem,
         };
         Failure::Page(Box::new(show(status, &page)))
+    }
+}
+
+impl Prover<'_> {
+    /// Whether the person entered their password within the last minutes.
+    pub(crate) async fn is_proved(self, dashboard: &Dashboard) -> Result<bool, Failure> {
+        Ok(dashboard.engine.own.is_proved(self.secret).await?)
+    }
+
+    /// Whether the person entered their password within the last minutes, or in this form, for forms that ask for it
+    /// themselves.
+    pub(crate) async fn prove(
+        self,
+        dashboard: &Dashboard,
+        form: &mut Form,
+    ) -> Result<Proof, Failure> {
+        let own = &dashboard.engine.own;
+        let given = form.take(PASSWORD);
+        if own.is_proved(self.secret).await? {
+            return Ok(Proof::Given);
+        }
+        // The operator of the first start has no password yet.
+        let Some(person) = self.signed_in.person() else {
+            return Err(Failure::Elsewhere(Redirect::to("/dashboard/password")));
+        };
+        let email = person.email.to_string();
+        if given.is_empty() {
+            return Ok(Proof::Missing { email });
+        }
+        let proved = own.prove(person, Password::given(given), self.secret);
+        let problem = match proved.await {
+            Ok(()) => return Ok(Proof::Given),
+            Err(OwnError::TooMany { retry_after_s }) => {
+                format!("Too many attempts. Wait {retry_after_s} seconds, then try again.")
+            }
+            Err(OwnError::Busy(busy)) => return Err(busy.into()),
+            Err(OwnError::Store(error)) => return Err(error.into()),
+            Err(_) => "This is not your password.".to_owned(),
+        };
+        Ok(Proof::Wrong { email, problem })
     }
 }
 

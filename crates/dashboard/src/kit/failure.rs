@@ -1,11 +1,14 @@
 //! Why a page cannot be shown, and what is shown instead.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::ports::StoreError;
 use engine::identity::hasher::Busy;
 use engine::identity::sign_in::SessionError;
 use http::StatusCode;
 use requests::TooManyRequests;
+use requests::body::BodyError;
 
 use crate::kit::page::{Frame, notice, notice_with, with_retry_after};
 
@@ -17,8 +20,16 @@ pub(crate) enum Failure {
     Elsewhere(Redirect),
     /// This page is shown instead.
     Page(Box<Response>),
-    /// The form is malformed or too large.
+    /// The form is malformed or incomplete.
     Form,
+    /// The form is larger than `limit` bytes.
+    TooLarge {
+        limit: usize,
+    },
+    /// The form did not arrive within `time`.
+    TooSlow {
+        time: Duration,
+    },
     /// The form does not come from a page that we sent to this browser.
     NotFromHere,
     /// The role does not allow the page.
@@ -41,6 +52,16 @@ impl Failure {
     /// For an error that several callers share, so that it cannot be moved.
     pub(crate) fn from_shared(error: &StoreError) -> Self {
         Self::Page(Box::new(store_failed(error)))
+    }
+}
+
+impl From<BodyError> for Failure {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge { limit } => Self::TooLarge { limit },
+            BodyError::TooSlow { time } => Self::TooSlow { time },
+            BodyError::CutOff => Self::Form,
+        }
     }
 }
 
@@ -80,6 +101,22 @@ impl IntoResponse for Failure {
                 StatusCode::BAD_REQUEST,
                 "The form was incomplete",
                 "Go back and send the form again.",
+            ),
+            Self::TooLarge { limit } => notice(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The form is too large",
+                &format!(
+                    "This form may have at most {}. Nothing was done. Go back, and send less at a time: fewer rows, or a shorter text.",
+                    size(limit)
+                ),
+            ),
+            Self::TooSlow { time } => notice(
+                StatusCode::REQUEST_TIMEOUT,
+                "The form arrived too slowly",
+                &format!(
+                    "It did not arrive within {} seconds. Nothing was done. Go back and send it again; over a slow connection, send fewer rows at a time.",
+                    time.as_secs()
+                ),
             ),
             Self::NotFromHere => notice(
                 StatusCode::FORBIDDEN,
@@ -136,6 +173,16 @@ impl IntoResponse for Failure {
     }
 }
 
+/// A number of bytes in words: `512 KB`, `4 MB`.
+fn size(bytes: usize) -> String {
+    const KB: usize = 1024;
+    const MB: usize = 1024 * KB;
+    match bytes {
+        MB.. => format!("{} MB", bytes / MB),
+        _ => format!("{} KB", bytes / KB),
+    }
+}
+
 /// The log gets the cause, the person gets whether trying again helps.
 fn store_failed(error: &StoreError) -> Response {
     let cause = std::error::Error::source(error).map(ToString::to_string);
@@ -153,5 +200,39 @@ fn store_failed(error: &StoreError) -> Response {
             "Something went wrong",
             "Trying again will probably not help. The operator of this service can find the reason in its log.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unread_forms_have_their_own_answers() {
+        for (error, status) in [
+            (BodyError::TooLarge { limit: 1024 }, 413),
+            (
+                BodyError::TooSlow {
+                    time: Duration::from_secs(10),
+                },
+                408,
+            ),
+            (BodyError::CutOff, 400),
+        ] {
+            let response = Failure::from(error).into_response();
+            assert_eq!(response.status().as_u16(), status, "{error}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_in_words() {
+        for (bytes, expected) in [
+            (16 * 1024, "16 KB"),
+            (512 * 1024, "512 KB"),
+            (1024 * 1024, "1 MB"),
+            (4 * 1024 * 1024, "4 MB"),
+        ] {
+            assert_eq!(size(bytes), expected);
+        }
     }
 }

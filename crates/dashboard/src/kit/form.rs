@@ -47,8 +47,7 @@ impl Form {
         } else {
             TIME
         };
-        let body = read_within(request, max_bytes, time).await;
-        let body = body.map_err(|_| Failure::Form)?;
+        let body = read_within(request, max_bytes, time).await?;
         let fields = url::form_urlencoded::parse(&body);
         Ok(Self(fields.into_owned().collect()))
     }

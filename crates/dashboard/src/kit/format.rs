@@ -5,6 +5,7 @@ use std::fmt;
 use domain::message::MessageState;
 use domain::ports::Counted;
 use domain::{Money, Msisdn, Timestamp};
+use engine::audit::{TextPart, split_times};
 
 /// A time: written in UTC; the script converts it to the browser's time zone.
 #[derive(Debug, Clone)]
@@ -21,6 +22,35 @@ impl From<Timestamp> for Moment {
             iso: at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             utc: at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
         }
+    }
+}
+
+/// A text whose times are shown as all times are.
+pub(crate) struct TimedText(pub(crate) Vec<TimedPart>);
+
+/// A time, or a text.
+pub(crate) struct TimedPart {
+    pub(crate) time: Option<Moment>,
+    pub(crate) text: String,
+}
+
+impl TimedText {
+    pub(crate) fn new(text: &str) -> Self {
+        let part = |part: TextPart<'_>| match part {
+            TextPart::Text(text) => TimedPart {
+                time: None,
+                text: text.to_owned(),
+            },
+            TextPart::Time(time) => TimedPart {
+                time: Some(time.into()),
+                text: String::new(),
+            },
+        };
+        Self(split_times(text).into_iter().map(part).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

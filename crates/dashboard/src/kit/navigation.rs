@@ -49,8 +49,9 @@ const SETTINGS: [(&str, &str); 6] = [
     ACCOUNTS,
     ("Audit log", "/dashboard/settings/audit"),
 ];
-const OPERATOR: [(&str, &str); 18] = [
+const OPERATOR: [(&str, &str); 19] = [
     ("Accounts", "/dashboard/operator/accounts"),
+    ("All traffic", "/dashboard/operator/traffic"),
     ("All messages", "/dashboard/operator/messages"),
     ("All people", "/dashboard/operator/people"),
     ("Sender review", "/dashboard/operator/senders"),
@@ -153,15 +154,15 @@ mod tests {
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 16), ("Settings", 6), ("Operator", 18)],
+                vec![("Account", 16), ("Settings", 6), ("Operator", 19)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 2), ("Operator", 18)],
+                vec![("Settings", 2), ("Operator", 19)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),
-                vec![("Account", 16), ("Settings", 4), ("Operator", 18)],
+                vec![("Account", 16), ("Settings", 4), ("Operator", 19)],
             ),
         ] {
             assert_eq!(titles(&signed_in), expected, "{signed_in:?}");

@@ -11,6 +11,7 @@ use http::{HeaderValue, StatusCode};
 
 use crate::kit::assets::{ICON_ADDRESS, SCRIPT_ADDRESS, STYLE_ADDRESS};
 use crate::kit::browser::form_token;
+use crate::kit::format::TimedText;
 use crate::kit::navigation::{self, Section};
 use crate::kit::return_path::ReturnPath;
 
@@ -40,7 +41,9 @@ pub(crate) struct Frame {
 
 /// An alert at the top of every page.
 pub(crate) struct AlertLine {
-    pub(crate) text: String,
+    pub(crate) text: TimedText,
+    /// What to do about it.
+    pub(crate) advice: &'static str,
     /// The page that explains it.
     pub(crate) path: &'static str,
 }

@@ -70,7 +70,7 @@ fn words(scope: Permission) -> (&'static str, &'static str, bool) {
         ),
         Permission::VerifySend => (
             "Verify numbers",
-            "Has one-time codes sent by SMS, and checks what people enter. Each message is paid from the balance.",
+            "Sends one-time codes by SMS, and checks what people enter. Each message is paid from the balance.",
             true,
         ),
     }

@@ -2,7 +2,7 @@
 
 const UNKNOWN: &str = "Unknown browser";
 
-/// Markers in the header and the names they stand for. Most browsers send several markers, so the order matters.
+/// Markers in the header and the names that they mean. Most browsers send several markers, so the order matters.
 const BROWSERS: [(&str, &str); 9] = [
     ("Edg/", "Edge"),
     ("EdgA/", "Edge"),

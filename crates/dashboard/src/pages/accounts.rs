@@ -7,11 +7,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
+use domain::ports::AccountRecord;
 use domain::{AccountId, Role};
 use http::StatusCode;
 
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
+use crate::kit::form::Form;
 use crate::kit::page::{Frame, show, with_cookie};
 use crate::kit::return_path::ReturnPath;
 use crate::kit::session::{Posted, Session};
@@ -82,7 +85,7 @@ async fn page(
 async fn switch(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
-    Posted(form): Posted,
+    Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
     let account: Option<AccountId> = match form.get("account") {
         None | Some("") => None,
@@ -91,6 +94,9 @@ async fn switch(
     let exists = match account {
         Some(account) => {
             let found = dashboard.engine.accounts.find_by_id(account).await?;
+            if let Some(account) = &found {
+                ask_to_act(&dashboard, &session, account, &mut form).await?;
+            }
             found.is_some()
         }
         None => true,
@@ -111,4 +117,29 @@ async fn switch(
     };
     let home = Redirect::to(ReturnPath::parse(None).as_str()).into_response();
     Ok(with_cookie(home, Some(dashboard.session_cookie(&secret))))
+}
+
+/// Asks for the password before an operator acts for an account that they do not belong to.
+async fn ask_to_act(
+    dashboard: &Dashboard,
+    session: &Session,
+    account: &AccountRecord,
+    form: &mut Form,
+) -> Result<(), Failure> {
+    let person = session.signed_in.person();
+    let Some(person) = person.filter(|_| session.is_operator()) else {
+        return Ok(());
+    };
+    let own = dashboard.engine.sign_in.list_accounts(person.id).await?;
+    if own.iter().any(|(known, _)| *known == account.id) {
+        return Ok(());
+    }
+    let question = Question {
+        title: &format!("Act for {}?", account.name),
+        text: "You can then do everything that its admins can. Its audit log records it.",
+        button: "Act for this account",
+        back: &format!("/dashboard/operator/accounts/{}", account.id),
+        is_dangerous: false,
+    };
+    session.ask_for_password(dashboard, form, &question).await
 }

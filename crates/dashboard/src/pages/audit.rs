@@ -17,7 +17,7 @@ use http::StatusCode;
 use super::people::Names;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::Moment;
+use crate::kit::format::{Moment, TimedText};
 use crate::kit::page::{Frame, show};
 use crate::kit::query::Query;
 use crate::kit::session::{Admin, Operator};
@@ -61,7 +61,7 @@ struct AuditRow {
     action: String,
     is_refused: bool,
     subject: String,
-    detail: String,
+    detail: TimedText,
 }
 
 impl AuditRow {
@@ -76,7 +76,7 @@ impl AuditRow {
             is_refused: change.action.ends_with(REFUSED),
             action: change.action,
             subject: change.subject,
-            detail: change.detail,
+            detail: TimedText::new(&change.detail),
         }
     }
 }

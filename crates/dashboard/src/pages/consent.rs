@@ -20,10 +20,12 @@ use url::Url;
 
 use crate::Dashboard;
 use crate::kit::browser::{Browser, form_token};
+use crate::kit::confirm::Prover;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::format::Amount;
 use crate::kit::page::{Frame, notice_with, policy_with_forms_to, show_under};
+use crate::kit::password_field::PasswordField;
 use crate::kit::permissions::{Offer, costs};
 use crate::kit::return_path::ReturnPath;
 use target::Target;
@@ -48,6 +50,8 @@ struct ConsentPage<'a> {
     /// What the person entered.
     daily_cap: &'a str,
     problem: Option<&'static str>,
+    /// For permissions that cost money.
+    password: PasswordField,
 }
 
 /// A request of a client, with the person who may decide about it.
@@ -70,7 +74,8 @@ pub(super) async fn ask(
     let is_ticked = |scope: &Permission| pending.scopes_named && !costs(*scope);
     let scopes = pending.scopes.iter().copied();
     let ticked: Vec<Permission> = scopes.filter(is_ticked).collect();
-    Ok(request.page(&dashboard, &ticked, "", None))
+    let password = request.password(&dashboard).await?;
+    Ok(request.page(&dashboard, &ticked, "", None, password))
 }
 
 /// Stores the decision and redirects the person to the client.
@@ -78,7 +83,7 @@ pub(super) async fn decide(
     State(dashboard): State<Arc<Dashboard>>,
     Path(id): Path<String>,
     browser: Browser,
-    form: Form,
+    mut form: Form,
 ) -> Result<Response, Failure> {
     let request = dashboard.consent_request(&browser, &id).await?;
     if !browser.sent(&form, &purpose(&id), Some(request.session)) {
@@ -91,16 +96,27 @@ pub(super) async fn decide(
             let Some(chosen) = request.chosen(&form) else {
                 return Err(Failure::Form);
             };
-            let entered = form.get("daily_cap").unwrap_or_default().trim();
-            let again = |problem| request.page(&dashboard, &chosen, entered, Some(problem));
+            let entered = form.take("daily_cap");
+            let entered = entered.trim();
+            let again =
+                |problem, password| request.page(&dashboard, &chosen, entered, problem, password);
             if chosen.is_empty() {
-                return Ok(again("Nothing is ticked. Tick what it may do, or deny."));
+                let problem = "Nothing is ticked. Tick what it may do, or deny.";
+                let password = request.password(&dashboard).await?;
+                return Ok(again(Some(problem), password));
             }
             let Ok(daily_cap) = read_cap(entered) else {
-                return Ok(again(
-                    "The spending limit is not an amount above 0, such as 5.00. Change it, or leave it empty for no limit.",
-                ));
+                let problem = "The spending limit is not an amount above 0, such as 5.00. Change it, or leave it empty for no limit.";
+                let password = request.password(&dashboard).await?;
+                return Ok(again(Some(problem), password));
             };
+            if chosen.iter().copied().any(costs) {
+                let prover = request.prover();
+                let password = PasswordField::check(&dashboard, prover, &mut form).await?;
+                if password.problem.is_some() {
+                    return Ok(again(None, password));
+                }
+            }
             let by = Actor::signed_in(&request.signed_in, browser.address);
             let person = request.signed_in.person();
             let consent = Consent {
@@ -209,6 +225,25 @@ impl ConsentRequest<'_> {
         Frame::signed_in(self.session, &self.signed_in, &self.here)
     }
 
+    fn prover(&self) -> Prover<'_> {
+        Prover {
+            secret: self.session,
+            signed_in: &self.signed_in,
+        }
+    }
+
+    fn asks_to_spend(&self) -> bool {
+        self.pending.scopes.iter().copied().any(costs)
+    }
+
+    /// The password is asked for only if the client may spend money.
+    async fn password(&self, dashboard: &Dashboard) -> Result<PasswordField, Failure> {
+        if !self.asks_to_spend() {
+            return Ok(PasswordField::default());
+        }
+        PasswordField::new(dashboard, self.prover()).await
+    }
+
     fn over(&self) -> Failure {
         over(self.frame())
     }
@@ -228,6 +263,7 @@ impl ConsentRequest<'_> {
         ticked: &[Permission],
         daily_cap: &str,
         problem: Option<&'static str>,
+        password: PasswordField,
     ) -> Response {
         let pending = &self.pending;
         let offers = pending.scopes.iter();
@@ -246,14 +282,16 @@ impl ConsentRequest<'_> {
                 .map(|scope| Offer::new(*scope, ticked.contains(scope)))
                 .collect(),
             scopes_named: pending.scopes_named,
-            asks_to_spend: pending.scopes.iter().copied().any(costs),
+            asks_to_spend: self.asks_to_spend(),
             currency: &dashboard.settings.currency,
             daily_cap,
             problem,
+            password,
         };
-        let status = match problem {
-            Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            None => StatusCode::OK,
+        let status = if problem.is_some() || page.password.problem.is_some() {
+            StatusCode::UNPROCESSABLE_ENTITY
+        } else {
+            StatusCode::OK
         };
         show_under(&policy(&pending.redirect_uri), status, &page)
     }

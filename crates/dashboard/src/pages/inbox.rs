@@ -55,9 +55,10 @@ async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let filters = Filters::read(&query);
-    let status = match filters.problem {
-        None => StatusCode::OK,
-        Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+    let status = if filters.problems.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::UNPROCESSABLE_ENTITY
     };
     let page = InboxPage {
         frame: member.frame(),

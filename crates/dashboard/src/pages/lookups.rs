@@ -22,6 +22,7 @@ use crate::kit::browser::random_key;
 use crate::kit::failure::Failure;
 use crate::kit::form_input::FormInput;
 use crate::kit::format::{Moment, money, number};
+use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
@@ -35,6 +36,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
     Router::new()
         .route("/dashboard/lookups", get(list).post(look_up))
         .route("/dashboard/lookups/{id}", get(show))
+        .route("/dashboard/lookups/{id}/live", get(follow))
 }
 
 #[derive(Template)]
@@ -241,6 +243,17 @@ async fn wait_for(
 #[template(path = "lookups/lookup.html")]
 struct LookupPage {
     frame: Frame,
+    view: LookupView,
+}
+
+/// The part with live updates.
+#[derive(Template)]
+#[template(path = "lookups/detail.html")]
+struct DetailPart {
+    view: LookupView,
+}
+
+struct LookupView {
     lookup: LookupRow,
     answer: Option<Answer>,
     callback_url: Option<String>,
@@ -251,21 +264,62 @@ async fn show(
     Path(id): Path<String>,
     member: Member,
 ) -> Result<Response, Failure> {
-    let missing = || Failure::NotFound(Box::new(member.frame()));
-    let id: MessageId = id.parse().map_err(|_| missing())?;
-    let history = &dashboard.engine.history;
-    let detail = history
-        .find_message_detail(Some(member.account.id), id)
-        .await?;
-    let is_lookup = |detail: &MessageDetail| detail.summary.channel == Channel::Hlr;
-    let detail = detail.filter(is_lookup).ok_or_else(missing)?;
-    let reference = &dashboard.engine.catalogues.live().reference;
-    let report = detail.result.as_deref();
+    let (_, view) = find(&dashboard, &member, &id).await?;
     let page = LookupPage {
         frame: member.frame(),
-        lookup: LookupRow::new(&detail.summary, &dashboard.settings.currency),
-        answer: report.and_then(|report| Answer::read(report, reference)),
-        callback_url: detail.dlr_url,
+        view,
     };
     Ok(show_page(StatusCode::OK, &page))
+}
+
+/// Live updates until the network has answered.
+async fn follow(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    member: Member,
+) -> Result<Response, Failure> {
+    let (id, _) = find(&dashboard, &member, &id).await?;
+    let (account, own) = (member.account.id, dashboard.clone());
+    Ok(live::stream(&dashboard, &member, move || {
+        let dashboard = own.clone();
+        async move {
+            let view = lookup_view(&dashboard, account, id).await?;
+            let view = view.ok_or(Failure::Form)?;
+            let is_last = !view.lookup.is_pending;
+            Ok(Fragment::render(&DetailPart { view }).last(is_last))
+        }
+    })
+    .await)
+}
+
+/// A lookup of the account. Those of other accounts are not found.
+async fn find(
+    dashboard: &Dashboard,
+    member: &Member,
+    id: &str,
+) -> Result<(MessageId, LookupView), Failure> {
+    let missing = || Failure::NotFound(Box::new(member.frame()));
+    let id = id.parse().map_err(|_| missing())?;
+    let view = lookup_view(dashboard, member.account.id, id).await?;
+    Ok((id, view.ok_or_else(missing)?))
+}
+
+async fn lookup_view(
+    dashboard: &Dashboard,
+    account: AccountId,
+    id: MessageId,
+) -> Result<Option<LookupView>, StoreError> {
+    let history = &dashboard.engine.history;
+    let detail = history.find_message_detail(Some(account), id).await?;
+    let is_lookup = |detail: &MessageDetail| detail.summary.channel == Channel::Hlr;
+    let reference = &dashboard.engine.catalogues.live().reference;
+    let view = |detail: MessageDetail| LookupView {
+        lookup: LookupRow::new(&detail.summary, &dashboard.settings.currency),
+        answer: detail
+            .result
+            .as_deref()
+            .and_then(|report| Answer::read(report, reference)),
+        callback_url: detail.dlr_url,
+    };
+    Ok(detail.filter(is_lookup).map(view))
 }

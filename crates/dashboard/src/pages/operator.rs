@@ -17,6 +17,7 @@ mod reference;
 mod routes;
 mod senders;
 mod smpp_users;
+mod traffic;
 mod unclaimed;
 mod verify;
 
@@ -79,6 +80,14 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             "/dashboard/operator/smpp-users/revoke",
             post(smpp_users::revoke),
         )
+        .route(
+            "/dashboard/operator/smpp-users/{id}",
+            get(smpp_users::user::show).post(smpp_users::user::change),
+        )
+        .route(
+            "/dashboard/operator/smpp-users/{id}/live",
+            get(smpp_users::user::follow),
+        )
         .route("/dashboard/operator/unclaimed", get(unclaimed::list))
         .route("/dashboard/operator/unclaimed/{id}", get(unclaimed::show))
         .route("/dashboard/operator/carriers", get(carriers::show))
@@ -95,6 +104,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/operator/queues", get(queues::show))
         .route("/dashboard/operator/reference", get(reference::show))
         .route("/dashboard/operator/routes", get(routes::show))
+        .route("/dashboard/operator/traffic", get(traffic::show))
         .route("/dashboard/operator/senders", get(senders::list))
         .route("/dashboard/operator/senders/{id}", post(senders::decide))
         .merge(plan::routes())

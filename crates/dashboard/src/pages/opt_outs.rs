@@ -15,6 +15,7 @@ use engine::refusals::opt_outs::{IMPORT_STEP, OptOutError};
 use http::StatusCode;
 
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::downloads;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
@@ -214,6 +215,22 @@ async fn remove(
     let (_, Some(key)) = read_entry(&form) else {
         return Err(Failure::Form);
     };
+    let sender = match &key.sender {
+        Some(sender) => format!("from {sender}"),
+        None => "from all senders".to_owned(),
+    };
+    member.ask(
+        &form,
+        &Question {
+            title: &format!("Remove {} from the opt-outs?", key.recipient),
+            text: &format!(
+                "The number gets messages {sender} again. Remove it only if its holder agrees."
+            ),
+            button: "Remove",
+            back: HERE,
+            is_dangerous: true,
+        },
+    )?;
     let opt_outs = &dashboard.engine.opt_outs;
     // Somebody else may have removed it already, which is what this person wants, too.
     let by = member.by();

@@ -18,6 +18,7 @@ use super::password::{chosen, disconnects};
 use crate::Dashboard;
 use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
+use crate::kit::form::Form;
 use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page, with_cookie};
 use crate::kit::qr;
@@ -298,6 +299,38 @@ async fn change_second_factor(
     page(&dashboard, &session, frame, problems, &codes).await
 }
 
+/// Names the browser. A session that has ended already is reported without a question.
+async fn ask_to_end(
+    dashboard: &Dashboard,
+    session: &Session,
+    form: &Form,
+    name: &str,
+) -> Result<(), Failure> {
+    let sessions = dashboard.engine.own.sessions(person(session)?).await?;
+    let Some(ended) = sessions.iter().find(|known| known.name() == name) else {
+        return Ok(());
+    };
+    let ended = SessionRow::new(ended, &TokenHash::from_secret(&session.secret));
+    let text = if ended.is_this {
+        "This is the browser that you use now. You are signed out at once.".to_owned()
+    } else {
+        format!(
+            "{}, from {}, is signed out at once.",
+            ended.browser, ended.address
+        )
+    };
+    session.ask(
+        form,
+        &Question {
+            title: "End this session?",
+            text: &text,
+            button: "End session",
+            back: PATH,
+            is_dangerous: true,
+        },
+    )
+}
+
 async fn end_sessions(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,
@@ -326,6 +359,7 @@ async fn end_sessions(
     let Some(name) = form.get("session") else {
         return Err(Failure::Form);
     };
+    ask_to_end(&dashboard, &session, &form, name).await?;
     let frame = match own.end_session(&by, person, name).await {
         Ok(()) => session.frame().with_success("The session was ended."),
         Err(error) => session.frame().with_problem(words(error)?),

@@ -164,14 +164,15 @@ async fn save(
             Err(TemplateError::Store(error)) => return Err(error.into()),
             Err(full @ TemplateError::Full) => input.refuse(NAME, full),
         },
-        Err(problem) => {
-            input.refuse(
-                match problem {
-                    BadTemplate::Name => NAME,
-                    BadTemplate::Text => TEXT,
-                },
-                problem,
-            );
+        // It names the first mistake only, so each field is also checked beside a good one.
+        Err(_) => {
+            for (name, text) in [(name, "text"), ("name", &text)] {
+                match TextTemplate::new(name, text) {
+                    Ok(_) => {}
+                    Err(problem @ BadTemplate::Name) => input.refuse(NAME, problem),
+                    Err(problem @ BadTemplate::Text) => input.refuse(TEXT, problem),
+                }
+            }
         }
     }
     let saved = templates.list(account).await?;

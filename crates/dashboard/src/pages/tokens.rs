@@ -4,7 +4,9 @@
 
 mod clients;
 pub(super) mod create;
+mod edit;
 mod refused;
+mod rotate;
 
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use http::StatusCode;
 use ipnet::IpNet;
 
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page};
@@ -52,6 +55,14 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route(
             "/dashboard/settings/api/tokens/{id}",
             get(ask_delete).post(delete),
+        )
+        .route(
+            "/dashboard/settings/api/tokens/{id}/edit",
+            get(edit::ask).post(edit::change),
+        )
+        .route(
+            "/dashboard/settings/api/tokens/{id}/rotate",
+            get(rotate::ask).post(rotate::rotate),
         )
         .route(
             "/dashboard/settings/api/tokens/{id}/requests",
@@ -142,6 +153,9 @@ async fn show(
         Some("deleted") => admin
             .frame()
             .with_success("Deleted. The next call with this token is answered with 401."),
+        Some("changed") => admin
+            .frame()
+            .with_success("Saved. The change takes effect within a second."),
         Some("disconnected") => admin
             .frame()
             .with_success("Disconnected. The client’s next call is answered with 401."),
@@ -204,8 +218,18 @@ fn text_roles(shown: &TextRoles) -> Vec<(&'static str, &'static str, bool)> {
 async fn show_secret(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
-    _form: Posted,
+    Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
+    let question = Question {
+        title: "Show the signing secret?",
+        text: "Anyone who has it can send your receivers callbacks that look genuine.",
+        button: "Show",
+        back: HERE,
+        is_dangerous: false,
+    };
+    admin
+        .ask_for_password(&dashboard, &mut form, &question)
+        .await?;
     let accounts = &dashboard.engine.accounts;
     let secret = accounts
         .callback_secret(&admin.by(), &admin.account)
@@ -262,6 +286,15 @@ async fn find(dashboard: &Dashboard, admin: &Admin, id: &str) -> Result<TokenRec
         .into_iter()
         .find(|token| token.id == id)
         .ok_or_else(missing)
+}
+
+/// Finds a token that a person of the account created. Those of AI clients are not found.
+async fn find_own(dashboard: &Dashboard, admin: &Admin, id: &str) -> Result<TokenRecord, Failure> {
+    let token = find(dashboard, admin, id).await?;
+    if token.grant.is_some() {
+        return Err(Failure::NotFound(Box::new(admin.frame())));
+    }
+    Ok(token)
 }
 
 async fn ask_delete(

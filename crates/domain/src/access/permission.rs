@@ -65,7 +65,7 @@ impl fmt::Display for Permission {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no permission; choose from {}", Quoted(.0), all_names())]
+#[error("{} is not a permission; choose from {}", Quoted(.0), all_names())]
 pub struct UnknownPermission(String);
 
 fn all_names() -> String {

@@ -173,7 +173,12 @@ fn count(value: &str) -> Result<u32, String> {
         .then(|| value.parse().ok())
         .flatten()
         .filter(|&count| count >= 1)
-        .ok_or_else(|| format!("{} is no limit; give a whole number from 1", Quoted(value)))
+        .ok_or_else(|| {
+            format!(
+                "{} is not a limit; give a whole number from 1",
+                Quoted(value)
+            )
+        })
 }
 
 fn rate(value: &str) -> Result<u32, String> {
@@ -185,7 +190,7 @@ fn rate(value: &str) -> Result<u32, String> {
         .filter(|rate| *rate <= MAX_REQUESTS_PER_SECOND)
         .ok_or_else(|| {
             format!(
-                "{} is no rate; give a whole number from 1 to {MAX_REQUESTS_PER_SECOND}, or 0 for no limit",
+                "{} is not a rate; give a whole number from 1 to {MAX_REQUESTS_PER_SECOND}, or 0 for no limit",
                 Quoted(value)
             )
         })
@@ -197,7 +202,7 @@ fn codes(value: &str) -> Result<u32, String> {
         .filter(|codes| *codes <= MAX_CODES_PER_DAY);
     codes.ok_or_else(|| {
         format!(
-            "{} is no limit; give a whole number from 1 to {MAX_CODES_PER_DAY}",
+            "{} is not a limit; give a whole number from 1 to {MAX_CODES_PER_DAY}",
             Quoted(value)
         )
     })

@@ -16,7 +16,7 @@ pub enum Channel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no channel; give sms, viber or hlr", Quoted(.0))]
+#[error("{} is not a channel; give sms, viber or hlr", Quoted(.0))]
 pub struct UnknownChannel(String);
 
 impl Channel {

@@ -25,7 +25,7 @@ pub enum ScheduleError {
     #[error("{} has an offset from UTC outside -14:00 to +14:00; give one within that range", Quoted(.0))]
     Offset(String),
     /// Longer ago than [`PAST_GRACE`].
-    #[error("{} is in the past; give a time to come", Quoted(.0))]
+    #[error("{} is in the past; give a time in the future", Quoted(.0))]
     Past(String),
     /// Beyond [`MAX_AHEAD`].
     #[error("{} is more than a year ahead; give an earlier time", Quoted(.0))]

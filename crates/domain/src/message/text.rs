@@ -18,7 +18,7 @@ mod udh;
 mod properties;
 
 pub use coding::Coding;
-pub use encode::{Part, decode, encode};
+pub use encode::{Part, decode, decode_exactly, encode};
 pub use error::TextError;
 pub use fill::{Fill, fill, is_gsm7};
 pub use measure::{Shape, measure, measure_as};

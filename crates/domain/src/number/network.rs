@@ -14,7 +14,7 @@ pub struct Network {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no network; give three digits of MCC and two or three of MNC, such as 24701", Quoted(.0))]
+#[error("{} is not a network; give three digits of MCC and two or three of MNC, such as 24701", Quoted(.0))]
 pub struct NotANetworkCode(String);
 
 impl Network {

@@ -35,7 +35,7 @@ pub struct RedirectUri(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectUriError {
     /// Not a URL, or not in normal form.
-    #[error("{} is no address in its plain form: absolute, without '..', a user part or capitals in the host", Quoted(.0))]
+    #[error("{} is not an address in its plain form: absolute, without '..', a user part or capitals in the host", Quoted(.0))]
     Form(String),
     /// It has a fragment, which would hide the code.
     #[error("{} has a fragment, which no redirect address may have", Quoted(.0))]

@@ -16,7 +16,7 @@ pub const SCOPES: [Permission; 5] = [
 const OFFLINE: &str = "offline_access";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no scope here; there are {}", Quoted(.0), names())]
+#[error("{} is not a scope here; there are {}", Quoted(.0), names())]
 pub struct ScopeError(String);
 
 fn names() -> String {

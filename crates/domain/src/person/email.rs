@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 254;
 pub struct Email(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no email address; write it like ann@example.com", Quoted(.0))]
+#[error("{} is not an email address; write it like ann@example.com", Quoted(.0))]
 pub struct NotAnEmail(String);
 
 impl Email {

@@ -57,6 +57,30 @@ pub struct NewToken {
     pub created_at: Timestamp,
 }
 
+/// What people choose about a token. It can be changed without a new secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenInput {
+    /// A name for people.
+    pub name: String,
+    pub permissions: Permissions,
+    /// The addresses that may use it.
+    pub allow: AllowList,
+    pub expires: Option<Timestamp>,
+}
+
+impl TokenInput {
+    /// Whether it allows something that `before` does not: a permission, an address or a later use.
+    pub fn exceeds(&self, before: &Self) -> bool {
+        let is_new = |permission| !before.permissions.contains(permission);
+        let is_later = match (self.expires, before.expires) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(after), Some(before)) => after > before,
+        };
+        self.permissions.iter().any(is_new) || !before.allow.covers(&self.allow) || is_later
+    }
+}
+
 /// A token, as lists show it: everything except the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
@@ -67,6 +91,18 @@ pub struct TokenRecord {
     pub last_used_at: Option<Timestamp>,
     /// The grant that it was issued for; `None` if its owner created it.
     pub grant: Option<GrantId>,
+}
+
+impl TokenRecord {
+    /// What people chose about it.
+    pub fn input(&self) -> TokenInput {
+        TokenInput {
+            name: self.access.name.clone(),
+            permissions: self.access.permissions,
+            allow: self.access.allow.clone(),
+            expires: self.access.expires,
+        }
+    }
 }
 
 /// Accounts and tokens.
@@ -115,6 +151,24 @@ pub trait AccessStore: Send + Sync + 'static {
     async fn list_tokens(&self, account: Option<AccountId>)
     -> Result<Vec<TokenRecord>, StoreError>;
 
+    /// Changes a token that a person of this account created; `false` if there is none, or it is revoked.
+    async fn change_token(
+        &self,
+        account: AccountId,
+        id: TokenId,
+        input: &TokenInput,
+    ) -> Result<bool, StoreError>;
+
+    /// Creates a token that replaces another one, created by a person of its account. The other one expires at `until`
+    /// if it has no earlier expiry; without `until` it is revoked. Returns `None`, and creates nothing, if there is no
+    /// such token, or it is revoked.
+    async fn replace_token(
+        &self,
+        replaced: TokenId,
+        until: Option<Timestamp>,
+        token: &NewToken,
+    ) -> Result<Option<TokenId>, StoreError>;
+
     /// Revokes a token of this account, or of any; `false` if it does not exist or is already revoked.
     async fn revoke_token(
         &self,
@@ -125,4 +179,47 @@ pub trait AccessStore: Send + Sync + 'static {
 
     /// Stores when tokens were last used. This does not affect [`AccessStore::find_access`], so the version stays.
     async fn record_token_use(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permission_an_address_or_a_later_expiry_exceeds_a_token() {
+        let input = |permissions: &str, allow: &str, expires: Option<i64>| TokenInput {
+            name: "backend".to_owned(),
+            permissions: Permissions::from_names(permissions).expect("permissions"),
+            allow: allow.parse().expect("networks"),
+            expires: expires.map(|s| Timestamp::from_second(s).expect("a time")),
+        };
+        let before = input("sms:send sms:read", "192.0.2.0/24", Some(10));
+        for (name, after, expected) in [
+            ("the same", before.clone(), false),
+            ("less", input("sms:read", "192.0.2.7", Some(9)), false),
+            (
+                "a permission",
+                input("sms:rates", "192.0.2.0/24", Some(10)),
+                true,
+            ),
+            (
+                "another network",
+                input("sms:send", "192.0.2.7 198.51.100.1", Some(10)),
+                true,
+            ),
+            (
+                "a larger network",
+                input("sms:send", "192.0.0.0/16", Some(10)),
+                true,
+            ),
+            ("any address", input("sms:send", "", Some(10)), true),
+            ("later", input("sms:send", "192.0.2.7", Some(11)), true),
+            ("for ever", input("sms:send", "192.0.2.7", None), true),
+        ] {
+            assert_eq!(after.exceeds(&before), expected, "{name}");
+        }
+        let unlimited = input("sms:send", "", None);
+        assert!(!before.exceeds(&input("sms:send sms:read", "", None)));
+        assert!(!unlimited.exceeds(&unlimited));
+    }
 }

@@ -255,6 +255,9 @@ pub trait DispatchStore: Send + Sync + 'static {
         hold: bool,
     ) -> Result<Vec<Ended>, StoreError>;
 
+    /// Whether a receipt with exactly this reference is stored and no part with it is known.
+    async fn has_early_receipt(&self, of: &CarrierRef) -> Result<bool, StoreError>;
+
     /// Stores that the recipient of a delivered message has seen it, and creates the callback, which no node holds.
     /// `false` if no delivered message has that reference, or it was seen before.
     async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError>;

@@ -1,4 +1,4 @@
-//! Messages: accepting, reading, cancelling.
+//! Messages: accepting, reading, cancelling, replacing.
 
 use std::sync::Arc;
 
@@ -9,7 +9,9 @@ use super::StoreError;
 use crate::billing::NotPaid;
 use crate::ids::{AccountId, MessageId};
 use crate::message::lookup::LookupRecord;
-use crate::message::{AcceptedMessages, MessageRecord, MessageState, ScheduledRecord, Submission};
+use crate::message::{
+    AcceptedMessages, MessageRecord, MessageState, ScheduledRecord, Submission, WaitingMessage,
+};
 
 /// How long a node may use the IDs that it reserved. So IDs ascend with the time of acceptance, except for this period
 /// and differences between clocks; searching by time relies on it.
@@ -53,6 +55,16 @@ pub struct StoredAnswer {
 /// The result of cancelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancel {
+    Done,
+    /// It is not waiting for its send time any more.
+    NotWaiting(MessageState),
+    /// The account has no such message.
+    Unknown,
+}
+
+/// The result of replacing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
     Done,
     /// It is not waiting for its send time any more.
     NotWaiting(MessageState),
@@ -127,6 +139,19 @@ pub trait MessageStore: Send + Sync + 'static {
         id: MessageId,
         now: Timestamp,
     ) -> Result<Cancel, StoreError>;
+
+    /// A scheduled SMS of the account. `None` if there is none, or if it does not wait for its send time any more.
+    async fn find_waiting(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<WaitingMessage>, StoreError>;
+
+    /// Replaces a scheduled SMS that no node has claimed. `by` has one recipient, with the ID of that message and the
+    /// new price. Text, coding, parts, callback, network, send time and expiry become those of `by`, and the message
+    /// stays scheduled, also if the time is past. The difference between the prices is charged or refunded in the same
+    /// transaction. If the account cannot pay it, nothing changes.
+    async fn replace(&self, by: Submission) -> Result<Result<Replace, NotPaid>, StoreError>;
 
     /// Deletes expired idempotency keys, at most `limit`. Returns the number.
     async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;

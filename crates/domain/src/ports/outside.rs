@@ -217,9 +217,9 @@ pub enum ReportResult {
     TextStored,
     /// It cannot be stored now. The carrier sends it again.
     NotNow,
-    /// There is no such carrier, or this service did not make the URL.
+    /// This service did not make the URL for reports of an upstream.
     UnknownAddress,
-    /// Nothing proves that the carrier sent it.
+    /// There is no such carrier, or nothing proves that it sent this.
     Unproven,
     /// It is not a report, for this reason.
     NotAReport(String),

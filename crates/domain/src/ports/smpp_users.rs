@@ -4,21 +4,16 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
-use crate::access::{AccessLimits, AllowList};
 use crate::ids::{AccountId, NodeId, SmppUserId};
 use crate::person::PasswordHash;
-use crate::smpp_user::{ReceiptFormat, SmppLimits, SmppUser, SystemId};
+use crate::smpp_user::{SmppSession, SmppUser, SmppUserOptions, SystemId};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSmppUser {
     pub account: AccountId,
     pub system_id: SystemId,
     pub password: PasswordHash,
-    /// The addresses that may bind.
-    pub allow: AllowList,
-    pub access_limits: AccessLimits,
-    pub limits: SmppLimits,
-    pub receipts: ReceiptFormat,
+    pub options: SmppUserOptions,
     pub created_at: Timestamp,
 }
 
@@ -27,6 +22,14 @@ pub struct NewSmppUser {
 pub struct SmppCredentials {
     pub user: SmppUser,
     pub password: PasswordHash,
+}
+
+/// Sessions of an SMPP user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SmppBinds {
+    pub all: u32,
+    /// Those that submit messages.
+    pub senders: u32,
 }
 
 /// SMPP users. Every change raises [`super::AccessStore::access_version`] in the same transaction.
@@ -56,12 +59,39 @@ pub trait SmppUserStore: Send + Sync + 'static {
         &self,
         user: SmppUserId,
         node: NodeId,
-        binds: u32,
+        binds: SmppBinds,
         most: Option<u32>,
     ) -> Result<bool, StoreError>;
 
     /// How many sessions each user has on all living nodes together, sorted by ID, without users that have none.
     async fn count_smpp_binds(&self) -> Result<Vec<(SmppUserId, u32)>, StoreError>;
+
+    /// How many sessions that submit each user has on the other living nodes, without users that have none.
+    async fn count_smpp_senders_elsewhere(
+        &self,
+        node: NodeId,
+    ) -> Result<Vec<(SmppUserId, u32)>, StoreError>;
+
+    /// Stores what a node reports about its sessions, and deletes those that ended, by their numbers.
+    async fn report_smpp_sessions(
+        &self,
+        node: NodeId,
+        changed: &[SmppSession],
+        ended: &[u64],
+    ) -> Result<(), StoreError>;
+
+    /// The sessions of a user on all living nodes, sorted by node and number.
+    async fn list_smpp_sessions(
+        &self,
+        user: SmppUserId,
+    ) -> Result<Vec<(NodeId, SmppSession)>, StoreError>;
+
+    /// Replaces the options of a user; `false` if there is none with this system ID that is not revoked.
+    async fn change_smpp_user(
+        &self,
+        system_id: &SystemId,
+        options: &SmppUserOptions,
+    ) -> Result<bool, StoreError>;
 
     /// Revokes a user; `false` if there is none with this system ID that is not revoked.
     async fn revoke_smpp_user(

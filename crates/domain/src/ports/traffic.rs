@@ -98,10 +98,10 @@ pub trait TrafficStore: Send + Sync + 'static {
         until: Timestamp,
     ) -> Result<Vec<DeliveryCount>, StoreError>;
 
-    /// The latencies of an account, from `from` to before `until`, sorted by day and bucket.
+    /// The latencies of an account, or of all together, from `from` to before `until`, sorted by day and bucket.
     async fn list_latencies(
         &self,
-        account: AccountId,
+        account: Option<AccountId>,
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<LatencyCount>, StoreError>;

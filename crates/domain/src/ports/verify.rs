@@ -54,7 +54,7 @@ pub trait VerifyStore: Send + Sync + 'static {
     async fn start_verification(&self, new: &NewVerification) -> Result<Started, StoreError>;
 
     /// Deletes a pending verification whose code could not be sent, so that another one can be started at once. The
-    /// code does not count.
+    /// code does not count, and one that it had replaced is pending again.
     async fn withdraw_verification(&self, id: VerificationId) -> Result<(), StoreError>;
 
     /// Checks a guess: at most [`MAX_TRIES`](crate::verify::MAX_TRIES) for one code, even if they arrive at the same

@@ -47,7 +47,7 @@ pub struct WrongState {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no state; give pending, awaiting_confirmation, approved, rejected or revoked", Quoted(.0))]
+#[error("{} is not a state; give pending, awaiting_confirmation, approved, rejected or revoked", Quoted(.0))]
 pub struct UnknownState(String);
 
 impl SenderState {

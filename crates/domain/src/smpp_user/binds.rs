@@ -3,9 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::quoted::Quoted;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum BindKind {
     /// Sends messages.
     Transmitter,
@@ -26,13 +29,18 @@ impl BindKind {
         }
     }
 
+    /// Whether such a session submits messages.
+    pub const fn sends(self) -> bool {
+        matches!(self, Self::Transmitter | Self::Transceiver)
+    }
+
     const fn bit(self) -> u8 {
         1 << self as u8
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no kind of bind; choose from transmitter, receiver, transceiver", Quoted(.0))]
+#[error("{} is not a kind of bind; choose from transmitter, receiver, transceiver", Quoted(.0))]
 pub struct UnknownBindKind(String);
 
 impl FromStr for BindKind {

@@ -14,7 +14,7 @@ const MAX_DIGITS: u8 = 10;
 pub struct CodeLength(u8);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no length of a code; give {MIN_DIGITS} to {MAX_DIGITS} digits")]
+#[error("{0} is not a code length; give {MIN_DIGITS} to {MAX_DIGITS} digits")]
 pub struct NotALength(i64);
 
 impl CodeLength {

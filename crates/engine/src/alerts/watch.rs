@@ -4,6 +4,7 @@
 //! read it before it observed, so one node sends one notification for each change, and an older observation never wins.
 
 mod falling;
+mod receivers;
 mod slowed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +84,7 @@ impl AlertWatch {
         let seen = [
             self.carriers().await?,
             self.balances(after, &alerts).await?,
-            self.receivers().await?,
+            self.receivers(&alerts).await?,
             self.senders().await?,
             self.nodes(&alerts),
             self.slowed_prefixes(codes).await?,
@@ -261,7 +262,7 @@ impl AlertWatch {
         })
     }
 
-    async fn receivers(&self) -> Result<Seen, StoreError> {
+    async fn receivers(&self, alerts: &[Alert]) -> Result<Seen, StoreError> {
         let mut failing = self.store.list_failing_receivers(FAILED_TRIES).await?;
         // One account must not crowd out the alerts of others.
         let mut counts: BTreeMap<AccountId, usize> = BTreeMap::new();
@@ -277,19 +278,20 @@ impl AlertWatch {
                 .oldest_at
                 .strftime("%Y-%m-%dT%H:%M:%SZ")
                 .to_string();
+            let subject = format!("{} {}", receiver.account, receiver.address);
+            let data = json!({
+                "account": names.get(&receiver.account),
+                "host": receiver.host,
+                "waiting": receiver.waiting,
+                "since": since,
+                "reason": receiver.last_reason,
+            });
             Observation {
                 topic: Topic::CallbackHost,
-                subject: format!("{} {}", receiver.account, receiver.address),
+                data: receivers::data(alerts, &subject, &data),
+                subject,
                 account: Some(receiver.account),
                 level: Level::Bad,
-                data: json!({
-                    "account": names.get(&receiver.account),
-                    "host": receiver.host,
-                    "waiting": receiver.waiting,
-                    "since": since,
-                    "reason": receiver.last_reason,
-                })
-                .to_string(),
                 quiet_at_first: false,
             }
         });

@@ -13,7 +13,10 @@ fn field<'a>(data: &'a Value, name: &str) -> &'a str {
 pub fn sentence(alert: &Alert) -> String {
     let data: Value = serde_json::from_str(&alert.data).unwrap_or_default();
     match (alert.topic, alert.level) {
-        (Topic::Carrier, _) => format!("Carrier {} is down", field(&data, "carrier")),
+        (Topic::Carrier, _) => match data["reason"].as_str() {
+            Some(reason) => format!("Carrier {} is down: {reason}", field(&data, "carrier")),
+            None => format!("Carrier {} is down", field(&data, "carrier")),
+        },
         (Topic::Balance, Level::Worse) => {
             format!("The balance of {} is used up", field(&data, "account"))
         }
@@ -23,7 +26,17 @@ pub fn sentence(alert: &Alert) -> String {
             field(&data, "balance")
         ),
         (Topic::CallbackHost, _) => {
-            format!("Callbacks to {} fail", field(&data, "host"))
+            let host = field(&data, "host");
+            let (waiting, since) = (data["waiting"].as_u64(), data["since"].as_str());
+            match waiting.zip(since) {
+                Some((1, since)) => {
+                    format!("{host} does not accept callbacks: 1 waits, since {since}")
+                }
+                Some((waiting, since)) => format!(
+                    "{host} does not accept callbacks: {waiting} wait, the first since {since}"
+                ),
+                None => format!("{host} does not accept callbacks"),
+            }
         }
         (Topic::Sender, _) => format!(
             "The sender ID {} of {} waits for a review",
@@ -51,6 +64,26 @@ pub fn sentence(alert: &Alert) -> String {
     }
 }
 
+/// What to do about it, or what happens next.
+pub const fn advice(topic: Topic, level: Level) -> &'static str {
+    match (topic, level) {
+        (Topic::Carrier, _) => "Its messages wait, or use the next carrier.",
+        (Topic::Balance, Level::Worse) => {
+            "Messages that cost money are refused until the account is topped up."
+        }
+        (Topic::Balance, _) => "Top up the account before its balance is used up.",
+        (Topic::CallbackHost, _) => {
+            "Correct the receiver; waiting callbacks are sent again automatically."
+        }
+        (Topic::Sender, _) => "Approve or reject it.",
+        (Topic::Node, _) => "It crashed, was killed, or cannot reach the database. See its log.",
+        (Topic::Disk, _) => "Free some space, or use a larger disk.",
+        (Topic::Certificate, _) => "Renew it.",
+        (Topic::Verify, _) => "Check that nobody abuses the form that asks for codes.",
+        (Topic::DeliveryRate, _) => "See the errors of failed messages.",
+    }
+}
+
 fn account_or_all(data: &Value) -> &str {
     data["account"].as_str().unwrap_or("all accounts together")
 }
@@ -64,7 +97,7 @@ pub(crate) fn mail(body: &str) -> (String, String) {
         "carrier.up" => format!("carrier {} is up again", field(data, "carrier")),
         "balance.low" => format!("the balance of {} is low", field(data, "account")),
         "balance.empty" => format!("the balance of {} is used up", field(data, "account")),
-        "callbacks.host_down" => format!("callbacks to {} fail", field(data, "host")),
+        "callbacks.host_down" => format!("{} does not accept callbacks", field(data, "host")),
         "sender.pending" => format!("sender ID {} waits for a review", field(data, "sender")),
         "node.lost" => format!("node {} was lost", field(data, "node")),
         "disk.low" => format!("the disk of {} is nearly full", field(data, "host")),
@@ -101,6 +134,36 @@ fn capitalized(text: &str) -> String {
 mod tests {
     use super::*;
     use domain::alert::Event;
+
+    #[test]
+    fn a_failing_receiver_is_named_with_what_waits() {
+        for (data, expected) in [
+            (
+                r#"{"host":"crm.example","waiting":12,"since":"2026-11-17T10:00:00Z"}"#,
+                "crm.example does not accept callbacks: 12 wait, the first since 2026-11-17T10:00:00Z",
+            ),
+            (
+                r#"{"host":"crm.example","waiting":1,"since":"2026-11-17T10:00:00Z"}"#,
+                "crm.example does not accept callbacks: 1 waits, since 2026-11-17T10:00:00Z",
+            ),
+            (
+                r#"{"host":"crm.example"}"#,
+                "crm.example does not accept callbacks",
+            ),
+        ] {
+            let alert = Alert {
+                topic: Topic::CallbackHost,
+                subject: "7 crm.example".to_owned(),
+                account: None,
+                level: Level::Bad,
+                since: domain::Timestamp::UNIX_EPOCH,
+                told: Level::Bad,
+                told_at: [None; 3],
+                data: data.to_owned(),
+            };
+            assert_eq!(sentence(&alert), expected);
+        }
+    }
 
     #[test]
     fn every_event_has_words() {

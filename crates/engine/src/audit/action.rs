@@ -25,10 +25,16 @@ pub enum Action {
     NumberRemove,
     /// A token was created.
     TokenCreate,
+    /// The name, permissions, addresses or expiry of a token was changed.
+    TokenChange,
+    /// A token was replaced by one with a new secret.
+    TokenRotate,
     /// A token was revoked.
     TokenRevoke,
     /// An SMPP user was created.
     SmppUserCreate,
+    /// Options of an SMPP user were changed.
+    SmppUserChange,
     /// An SMPP user was revoked.
     SmppUserRevoke,
     /// The secret that signs an account's callbacks was shown.
@@ -116,7 +122,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// All actions, in the order of the documentation.
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 56] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -128,8 +134,11 @@ impl Action {
         Self::NumberAdd,
         Self::NumberRemove,
         Self::TokenCreate,
+        Self::TokenChange,
+        Self::TokenRotate,
         Self::TokenRevoke,
         Self::SmppUserCreate,
+        Self::SmppUserChange,
         Self::SmppUserRevoke,
         Self::SecretShow,
         Self::SecretRotate,
@@ -186,8 +195,11 @@ impl Action {
             Self::NumberAdd => "number.add",
             Self::NumberRemove => "number.remove",
             Self::TokenCreate => "token.create",
+            Self::TokenChange => "token.change",
+            Self::TokenRotate => "token.rotate",
             Self::TokenRevoke => "token.revoke",
             Self::SmppUserCreate => "smpp_user.create",
+            Self::SmppUserChange => "smpp_user.change",
             Self::SmppUserRevoke => "smpp_user.revoke",
             Self::SecretShow => "secret.show",
             Self::SecretRotate => "secret.rotate",

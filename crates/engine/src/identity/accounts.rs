@@ -1,6 +1,7 @@
 //! Accounts, their balances and rules, and their tokens.
 
 mod token_name;
+mod tokens;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,17 +10,15 @@ use base64::Engine as _;
 use domain::access::{AccessLimits, NotAnAccountName};
 use domain::billing::{LedgerEntry, NotPaid, SpendingRules, day_of};
 use domain::kill_point::{KillPoint, pass};
-use domain::ports::{
-    AccountRecord, AccountStore, Cursor, Imbalance, NewAccount, NewToken, Page, StoreError,
-    TokenRecord,
-};
+use domain::ports::{AccountRecord, AccountStore, Cursor, Imbalance, NewAccount, Page, StoreError};
 use domain::{
-    Access, AccountId, AccountName, AllowList, Clock, Money, Msisdn, Permissions, Timestamp,
-    TokenId, TokenSecret,
+    Access, AccountId, AccountName, AllowList, Clock, Money, Msisdn, Permissions, TokenId,
 };
 use jiff::SignedDuration;
 
+pub use domain::ports::TokenInput;
 pub use token_name::{MAX_TOKEN_NAME_CHARS, NotATokenName, check_token_name};
+pub use tokens::{RotatedToken, rotated_expiry};
 
 use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::entropy;
@@ -57,17 +56,6 @@ const MIN_BALANCE: Money = Money::from_micros(-MAX_BALANCE.micros());
 
 /// How often a change of the rules is retried when others change them at the same time.
 const RULE_ATTEMPTS: u32 = 5;
-
-/// A token to create.
-#[derive(Debug, Clone)]
-pub struct TokenInput {
-    /// A name for people.
-    pub name: String,
-    pub permissions: Permissions,
-    /// The addresses that may use it.
-    pub allow: AllowList,
-    pub expires: Option<Timestamp>,
-}
 
 /// Creates and changes accounts and tokens.
 pub struct Accounts {
@@ -346,40 +334,6 @@ impl Accounts {
             .await
     }
 
-    /// Creates a token. The secret is returned here and stored nowhere.
-    pub async fn create_token(
-        &self,
-        by: &Actor,
-        account: AccountId,
-        order: TokenInput,
-    ) -> Result<(TokenId, TokenSecret), StoreError> {
-        let secret = TokenSecret::from_seed(&entropy::bytes());
-        let token = NewToken {
-            account,
-            name: order.name,
-            hash: secret.hash(),
-            permissions: order.permissions,
-            allow: order.allow,
-            expires: order.expires,
-            created_at: self.clock.now(),
-        };
-        let (subject, detail) = (format!("token {}", token.name), describe_token(&token));
-        let recorded = self
-            .audit
-            .record(by, Some(account), Action::TokenCreate, subject, detail)
-            .await?;
-        let id = recorded.done(self.store.create_token(&token).await).await?;
-        Ok((id, secret))
-    }
-
-    /// The live tokens of one account, or of all.
-    pub async fn list_tokens(
-        &self,
-        account: Option<AccountId>,
-    ) -> Result<Vec<TokenRecord>, StoreError> {
-        self.store.list_tokens(account).await
-    }
-
     /// The secret that signs an account's callbacks, to show it to a person.
     pub async fn callback_secret(
         &self,
@@ -403,7 +357,7 @@ impl Accounts {
         overlap: SignedDuration,
     ) -> Result<String, AccountError> {
         let until = self.clock.now() + overlap;
-        let detail = format!("the former one signs until {until}");
+        let detail = format!("the previous one also signs until {until}");
         let recorded = self
             .record(by, account, Action::SecretRotate, detail)
             .await?;
@@ -416,32 +370,6 @@ impl Accounts {
         };
         recorded.done(rotated).await
     }
-
-    /// Revokes a token of one account, or of any. All nodes refuse it within a second.
-    pub async fn revoke_token(
-        &self,
-        by: &Actor,
-        account: Option<AccountId>,
-        id: TokenId,
-    ) -> Result<(), AccountError> {
-        let tokens = self.store.list_tokens(account).await?;
-        let token = tokens.into_iter().find(|token| token.id == id);
-        let access = token.ok_or(AccountError::UnknownToken(id))?.access;
-        let subject = format!("token {id} ({})", access.name);
-        let recorded = self
-            .audit
-            .record(by, Some(access.account), Action::TokenRevoke, subject, "")
-            .await?;
-        let revoked = match self.store.revoke_token(account, id, self.clock.now()).await {
-            Ok(true) => {
-                pass(KillPoint::TokenRevoked);
-                Ok(())
-            }
-            Ok(false) => Err(AccountError::UnknownToken(id)),
-            Err(error) => Err(error.into()),
-        };
-        recorded.done(revoked).await
-    }
 }
 
 /// Turns "nothing changed" into an error: the account is gone.
@@ -451,20 +379,6 @@ fn require_changed(changed: Result<bool, StoreError>, name: &str) -> Result<(), 
     } else {
         Err(AccountError::UnknownAccount(name.to_owned()))
     }
-}
-
-/// Describes a token for the audit log.
-fn describe_token(token: &NewToken) -> String {
-    let networks = token.allow.to_string();
-    let from = match networks.as_str() {
-        "" => "anywhere",
-        networks => networks,
-    };
-    let until = token
-        .expires
-        .map_or_else(|| "for ever".to_owned(), |time| format!("until {time}"));
-    let permissions = token.permissions.to_names();
-    format!("may {permissions}; from {from}; {until}")
 }
 
 /// The default overlap of a new callback secret with the previous one.

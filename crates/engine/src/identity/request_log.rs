@@ -117,9 +117,19 @@ async fn run(log: Weak<RequestLog>) {
     }
 }
 
+/// How messages about one field begin. Its name is one of ours.
+const FIELD: &str = "Invalid value for field '";
+
 /// A message without quoted values and long numbers, which may be texts, codes or phone numbers of people.
 fn without_values(message: &str) -> String {
-    let mut text = String::new();
+    let (field, message) = match message
+        .strip_prefix(FIELD)
+        .and_then(|it| it.split_once("':"))
+    {
+        Some((name, rest)) => (format!("{FIELD}{name}':"), rest),
+        None => (String::new(), message),
+    };
+    let mut text = field;
     let mut closing = None;
     let mut before = ' ';
     let mut digits = String::new();
@@ -183,6 +193,10 @@ mod tests {
             (
                 "the number +37120000001 is too long",
                 "the number +… is too long",
+            ),
+            (
+                "Invalid value for field 'from': 'Acme Shop' is long",
+                "Invalid value for field 'from': '…' is long",
             ),
             ("at most 1000 recipients", "at most 1000 recipients"),
             (

@@ -1,9 +1,10 @@
 //! SMPP users: binding with a password, and following what changes while they are bound.
 //!
-//! [`SmppUserRegistry`] creates and revokes them.
+//! [`SmppUserRegistry`] creates, changes and revokes them.
 
 mod binds;
 mod registry;
+mod sessions;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -30,7 +31,7 @@ use crate::identity::throttle;
 use binds::Binds;
 
 pub use binds::{BindRefused, SmppBind};
-pub use registry::{SmppUserError, SmppUserInput, SmppUserRegistry};
+pub use registry::{SmppUserChange, SmppUserError, SmppUserInput, SmppUserRegistry};
 
 /// Limit of wrong passwords per address.
 const BY_ADDRESS: AttemptLimit = AttemptLimit::Steady {
@@ -136,8 +137,8 @@ impl SmppUsers {
             clock,
             hasher,
             gate,
+            binds: Binds::new(node.id()),
             node,
-            binds: Binds::default(),
             by_address: AttemptCounter::new(BY_ADDRESS),
             remembered: Mutex::default(),
             salt: entropy::bytes(),
@@ -178,10 +179,30 @@ impl SmppUsers {
         let network = throttle::network(from);
         let begun = self.by_address.begin(network, self.clock.now());
         begun.map_err(|_| SignInRefused::Slowed)?;
-        let found = match &parsed {
+        let checked = self.check(parsed.as_ref(), system_id, password, from).await;
+        if matches!(checked, Ok(_) | Err(SignInRefused::StoreAway(_))) {
+            self.by_address.forgive(&network);
+        }
+        let user = checked?;
+        if let Some(version) = version {
+            self.remembered().insert(version, digest, &user);
+        }
+        admit(user, from)
+    }
+
+    /// Checks a password by its slow hash, and counts the attempt over all nodes unless it was right.
+    async fn check(
+        &self,
+        parsed: Option<&SystemId>,
+        system_id: &str,
+        password: &str,
+        from: IpAddr,
+    ) -> Result<Arc<SmppUser>, SignInRefused> {
+        let found = match parsed {
             Some(system_id) => self.store.find_smpp_credentials(system_id).await?,
             None => None,
         };
+        let network = throttle::network(from);
         let (user, stored) = found
             .map(|found| (Arc::new(found.user), found.password))
             .unzip();
@@ -189,17 +210,23 @@ impl SmppUsers {
         let counted = self.store.count_attempt(&keys, self.clock.now()).await?;
         counted.map_err(|_| SignInRefused::Slowed)?;
         let password = Password::given(password.to_owned());
-        let is_right = self.hasher.verify(password, stored).await?;
+        let is_right = match self.hasher.verify(password, stored).await {
+            Ok(is_right) => is_right,
+            Err(busy) => {
+                // It was no guess.
+                self.by_address.forgive(&network);
+                if let Err(error) = self.store.uncount_attempt(&keys).await {
+                    tracing::warn!(%error, "an attempt to bind could not be given back");
+                }
+                return Err(busy.into());
+            }
+        };
         let Some(user) = user.filter(|_| is_right) else {
             tracing::info!(address = %from, "an SMPP bind was refused: wrong system ID or password");
             return Err(SignInRefused::WrongPassword);
         };
-        self.by_address.forgive(&network);
         self.store.uncount_attempt(&keys).await?;
-        if let Some(version) = version {
-            self.remembered().insert(version, digest, &user);
-        }
-        admit(user, from)
+        Ok(user)
     }
 
     /// Follows a user from now on. Look at the value before waiting for a change: the user may be revoked already.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup::LookupRecord;
-use domain::message::{MessageRecord, ScheduledRecord};
+use domain::message::{MessageRecord, ScheduledRecord, WaitingMessage};
 use domain::ports::{Cancel, ListRange, MessageStore, StoreError};
 use domain::{AccountId, Channel, Clock, MessageId, Timestamp};
 
@@ -56,6 +56,15 @@ impl Messages {
     ) -> Result<Vec<ScheduledRecord>, StoreError> {
         let store = &self.store;
         store.list_scheduled_after(account, after, limit).await
+    }
+
+    /// A scheduled SMS of the account, to be replaced; `None` if it is not scheduled any more.
+    pub async fn find_waiting(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<WaitingMessage>, StoreError> {
+        self.store.find_waiting(account, id).await
     }
 
     /// Cancels a scheduled message.

@@ -170,6 +170,12 @@ impl Carriers {
             .position(|queue| queue.carrier.name() == name)
     }
 
+    /// The route that has only this carrier, if it is in the plan.
+    pub(in crate::sending) fn route_to(&self, name: &str) -> Option<Route> {
+        let index = u8::try_from(self.find(name)?).ok()?;
+        Some(Arc::new([index]))
+    }
+
     pub(in crate::sending) fn names(&self, route: &[u8]) -> RouteNames {
         let name = |queue: &u8| self.queues[usize::from(*queue)].carrier.name().to_owned();
         route.iter().map(name).collect()

@@ -13,6 +13,7 @@ mod in_order;
 mod reconcile;
 mod replan;
 mod results;
+mod unanswered;
 mod watch;
 
 use std::collections::HashMap;
@@ -46,6 +47,7 @@ use in_order::start_in_order;
 use reconcile::Reconcile;
 use replan::Replan;
 use results::{Results, answered, expired, over};
+use unanswered::as_taken;
 
 /// Minimum number of slots of a lane, however many carriers share the memory.
 const MIN_SLOTS: usize = 4;
@@ -282,12 +284,14 @@ impl Dispatch {
     async fn attempt(self: &Arc<Self>, queue: &CarrierQueue, message: RoutedMessage) {
         let queued = &message.held.item;
         let refused = || self.routing.refusals().find(queued);
+        let reported = self.reported(queued).await;
         let sent = match queued.test_mode {
+            _ if let Some(taken) = reported => taken,
             _ if queued.expires_at <= self.clock.now() => expired(queued),
             Some(TestMode::Deliver) => SendResult::Over(Outcome::Delivered),
             Some(TestMode::Fail) => SendResult::Over(Outcome::Failed(Code::ABSENT)),
             None if let Some(code) = refused() => {
-                let sent = over(queued, code);
+                let sent = as_taken(queued).unwrap_or_else(|| over(queued, code));
                 return self.settle_later(message.held, sent);
             }
             None if message.route.is_empty() => {
@@ -309,7 +313,16 @@ impl Dispatch {
                         outcome: Outcome::Failed(code),
                     },
                     // The carrier may have it, so another carrier could send it a second time.
-                    CarrierAnswer::Unknown => SendResult::Unknown(self.retry_time(queued)),
+                    CarrierAnswer::Unknown => SendResult::Unknown {
+                        carrier: queue.carrier.name().to_owned(),
+                        again: self.retry_time(queued),
+                    },
+                    // That says nothing about the earlier attempts.
+                    CarrierAnswer::Refused(_) | CarrierAnswer::Declined(_)
+                        if let Some(taken) = as_taken(queued) =>
+                    {
+                        taken
+                    }
                     CarrierAnswer::Answered(subscriber) => {
                         self.learn(queued, &subscriber);
                         answered(queued, queue.carrier.name(), &subscriber)

@@ -7,6 +7,7 @@ mod health;
 mod intake;
 mod lookup;
 mod notice;
+mod replace;
 mod sms;
 mod stages;
 mod viber;
@@ -41,6 +42,7 @@ pub use grant_caps::GrantCaps;
 pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
+pub use replace::ReplacementInput;
 pub(crate) use sms::check_one;
 pub use sms::{SmsInput, To, is_recipient};
 pub(crate) use stages::{Checked, Destination, RoutedRequest};
@@ -104,7 +106,7 @@ impl From<BatchError<Infallible>> for SubmitError {
 }
 
 /// Hashes of a caller's idempotency key and of the request body.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotentRequest {
     key: [u8; 32],
     body: [u8; 32],
@@ -308,10 +310,10 @@ impl Submit {
         let claim = repeatable.map(|request| claim(request, routed.checked.accepted_at));
         let reserved = self.grant_caps.reserve(access, &routed).await?;
         let stored = self.intake.store(routed, claim).await;
-        if let (Err(error), Some(reserved)) = (&stored, reserved) {
-            self.grant_caps.release(reserved, error).await;
+        if let Some(reserved) = reserved {
+            self.grant_caps.settle(reserved, stored.as_ref()).await;
         }
-        stored
+        stored.map(|stored| stored.receipt)
     }
 
     /// Checks that the service may call the callback URL.
@@ -341,7 +343,8 @@ impl Submit {
         let routed = self.route(notice.check(account, now)?)?;
         routed.check_routes(number_field)?;
         let claim = repeatable.map(|request| claim(request, now));
-        self.intake.store(routed, claim).await
+        let stored = self.intake.store(routed, claim).await;
+        stored.map(|stored| stored.receipt)
     }
 
     /// The originator of an account's message, if the account may use it.

@@ -127,8 +127,8 @@ fn money(state: &State, breaches: &mut Vec<String>) {
     }
 }
 
-/// No message is sent early, nothing is sent again unless its node was considered dead, and messages are sent on time
-/// after the faults have stopped.
+/// No message is sent early, nothing is sent again unless its node was considered dead or the network did not answer,
+/// then to no other network, and messages are sent on time after the faults have stopped.
 fn submits(state: &State, healed_at: Timestamp, breaches: &mut Vec<String>) {
     for (id, times) in &state.submits {
         let Some(row) = state.model.messages.get(id) else {
@@ -138,7 +138,11 @@ fn submits(state: &State, healed_at: Timestamp, breaches: &mut Vec<String>) {
         if times.iter().any(|time| *time < row.due_at) {
             breaches.push(format!("{id} was sent early"));
         }
-        let allowed = 1 + row.given_up as usize;
+        if row.given_up == 0 && state.strayed.contains(id) {
+            breaches.push(format!("{id} went to another network, too"));
+        }
+        let unanswered = state.unanswered.get(id).map_or(0, |(_, times)| *times);
+        let allowed = 1 + row.given_up as usize + unanswered;
         if times.len() > allowed {
             let given_up = row.given_up;
             breaches.push(format!(
@@ -253,6 +257,14 @@ mod tests {
                 times.extend([last; 20]);
             },
             "times, its node given up",
+        ),
+        (
+            "a message goes to another network",
+            |state, id| {
+                model(state).messages.get_mut(&id).expect("there").given_up = 0;
+                state.strayed.insert(id);
+            },
+            "went to another network, too",
         ),
         (
             "a message is sent early",

@@ -1,6 +1,6 @@
 //! What all nodes of a run share: the clock, the random numbers, the stored data, and a record of what happened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -51,6 +51,10 @@ pub(super) struct State {
     pub(super) receiver_down_until: Instant,
     /// When a network accepted each message.
     pub(super) submits: BTreeMap<u64, Vec<Timestamp>>,
+    /// The network that did not answer to a message, and how often.
+    pub(super) unanswered: BTreeMap<u64, (usize, usize)>,
+    /// Messages that went to another network after that.
+    pub(super) strayed: BTreeSet<u64>,
     /// The reports that were received about each message.
     pub(super) received_reports: BTreeMap<u64, Vec<String>>,
     pub(super) next_reference: u64,
@@ -93,6 +97,8 @@ impl Environment {
             network_down_until: [started; NETWORKS.len()],
             receiver_down_until: started,
             submits: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            strayed: BTreeSet::new(),
             received_reports: BTreeMap::new(),
             next_reference: 0,
             fingerprint: DefaultHasher::new(),

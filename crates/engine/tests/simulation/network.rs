@@ -23,6 +23,9 @@ const WINDOW: usize = 5;
 /// How long the network waits for an answer to a receipt before it sends it again.
 const RECEIPT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How many attempts may end without an answer.
+const UNKNOWN_TRIES: u32 = 2;
+
 /// Where one node receives receipts while it is alive.
 type Sink = (Arc<Liveness>, Arc<dyn ReceiptSink>);
 
@@ -77,6 +80,46 @@ impl Network {
     fn is_down(&self) -> bool {
         let is_unbound = self.binds() > 0 && self.allowed.load(Ordering::Relaxed) == 0;
         is_unbound || self.env.state().network_down_until[self.index] > Instant::now()
+    }
+
+    /// Sometimes takes a message, or not, and does not answer; `None` if it answers.
+    fn leave_unanswered(&self, queued: &QueuedMessage) -> Option<CarrierAnswer> {
+        let id = queued.id.get();
+        let (is_lost, is_taken) = {
+            let mut state = self.env.state();
+            let is_healthy = state.is_healthy();
+            let rng = &mut state.rng;
+            (rng.per_mille(60) && !is_healthy, rng.per_mille(500))
+        };
+        if !is_lost {
+            return None;
+        }
+        self.check_others(id);
+        let of = CarrierRef::by_message(self.name(), queued.id);
+        if is_taken {
+            self.env
+                .log(format_args!("the network takes {id} without an answer"));
+            let now = self.env.now();
+            self.env.state().submits.entry(id).or_default().push(now);
+            self.send_receipt(of.reference.clone());
+        }
+        let mut state = self.env.state();
+        let unanswered = state.unanswered.entry(id).or_insert((self.index, 0));
+        *unanswered = (self.index, unanswered.1 + 1);
+        Some(if queued.unknown_tries + 1 < UNKNOWN_TRIES {
+            CarrierAnswer::Unknown
+        } else {
+            CarrierAnswer::Taken(vec![of.reference])
+        })
+    }
+
+    /// Records if another network did not answer to this message.
+    fn check_others(&self, id: u64) {
+        let mut state = self.env.state();
+        let other = state.unanswered.get(&id);
+        if other.is_some_and(|(network, _)| *network != self.index) {
+            state.strayed.insert(id);
+        }
     }
 
     /// Sends a receipt until some node has stored it; sometimes twice, sometimes never.
@@ -190,6 +233,12 @@ impl Carrier for Network {
         if self.env.state().rng.per_mille(20) {
             return CarrierAnswer::Refused(Code::ABSENT);
         }
+        if let Some(answer) = self.leave_unanswered(queued) {
+            tokio::time::sleep(self.env.pause(0, 300)).await;
+            self.liveness.wait_until_running().await;
+            return answer;
+        }
+        self.check_others(id);
         self.env.log(format_args!("the network takes {id}"));
         let now = self.env.now();
         self.env.state().submits.entry(id).or_default().push(now);

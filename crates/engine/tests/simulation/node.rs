@@ -133,6 +133,7 @@ impl Slot {
             .await
             .ok()?
             .ok()
+            .map(|stored| stored.receipt)
     }
 }
 

@@ -6,7 +6,7 @@ use domain::ids::{AuditId, TokenId};
 use domain::ports::{
     AccessStore, AccountRecord, AuditEntry, AuditFilter, AuditStore, Catalogue, CatalogueEntry,
     CatalogueKind, CatalogueStore, Change, Cursor, NewAccount, NewToken, Page, StoreError,
-    TokenRecord,
+    TokenInput, TokenRecord,
 };
 use domain::{Access, AccountId, Timestamp};
 
@@ -115,6 +115,24 @@ impl AccessStore for Unused {
     }
 
     async fn list_tokens(&self, _: Option<AccountId>) -> Result<Vec<TokenRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn change_token(
+        &self,
+        _: AccountId,
+        _: TokenId,
+        _: &TokenInput,
+    ) -> Result<bool, StoreError> {
+        Err(unused())
+    }
+
+    async fn replace_token(
+        &self,
+        _: TokenId,
+        _: Option<Timestamp>,
+        _: &NewToken,
+    ) -> Result<Option<TokenId>, StoreError> {
         Err(unused())
     }
 

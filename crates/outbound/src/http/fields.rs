@@ -75,6 +75,15 @@ impl Fields {
         }
     }
 
+    /// The items of a list.
+    pub(super) fn items(&self, list: &Pointer) -> Option<Vec<Self>> {
+        let Self::Json(json) = self else {
+            return None;
+        };
+        let items = json.pointer(&list.0)?.as_array()?;
+        Some(items.iter().cloned().map(Self::Json).collect())
+    }
+
     /// A text, or a number or truth value as text. `None` if it is not there, empty, or too long.
     pub(super) fn text(&self, pointer: &Pointer) -> Option<String> {
         let text = match &*self.get(pointer)? {
@@ -167,6 +176,23 @@ mod tests {
             (&form, "/b", None),
         ] {
             assert_eq!(fields.text(&pointer(at)).as_deref(), expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn items_of_a_list_are_found() {
+        let json = Fields::Json(json!({ "a": [{ "b": 1 }, 2], "none": [], "c": { "d": 1 } }));
+        let form = Fields::read(None, b"a=x").expect("a form");
+        let item = |value| Fields::Json(value);
+        let two = vec![item(json!({ "b": 1 })), item(json!(2))];
+        for (fields, at, expected) in [
+            (&json, "/a", Some(two)),
+            (&json, "/none", Some(Vec::new())),
+            (&json, "/c", None),
+            (&json, "/x", None),
+            (&form, "/a", None),
+        ] {
+            assert_eq!(fields.items(&pointer(at)), expected, "{at}");
         }
     }
 

@@ -15,6 +15,8 @@ const MAX_TEXT_CHARS: usize = 40_000;
 /// Where an inbound message has what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboundRules {
+    /// Where a request has a list of messages. The other pointers are relative to one of them.
+    pub list: Option<Pointer>,
     pub from: Pointer,
     pub to: InboundRecipient,
     pub text: Pointer,
@@ -53,10 +55,30 @@ pub(super) enum NotAText {
     Recipient(String),
     #[error("The value at '{0}' is longer than {MAX_TEXT_CHARS} characters.")]
     Long(String),
+    #[error("There is no list at '{0}'.")]
+    NoList(String),
 }
 
 impl InboundRules {
-    pub(super) fn read(&self, carrier: &str, fields: &Fields) -> Result<ForwardedText, NotAText> {
+    /// All messages of a request, each with what a repetition is recognised by. If one cannot be read, none is returned.
+    pub(super) fn read_all(
+        &self,
+        carrier: &str,
+        fields: &Fields,
+    ) -> Result<Vec<([u8; 16], ForwardedText)>, NotAText> {
+        let read = |fields: &Fields| {
+            let source = self.source(carrier, fields).unwrap_or_else(random_source);
+            Ok((source, self.read(carrier, fields)?))
+        };
+        let Some(list) = &self.list else {
+            return Ok(vec![read(fields)?]);
+        };
+        let items = fields.items(list);
+        let items = items.ok_or_else(|| NotAText::NoList(list.as_str().to_owned()))?;
+        items.iter().map(read).collect()
+    }
+
+    fn read(&self, carrier: &str, fields: &Fields) -> Result<ForwardedText, NotAText> {
         let missing = |pointer: &Pointer| NotAText::Missing(pointer.as_str().to_owned());
         let get = |pointer: &Pointer| fields.text(pointer).ok_or_else(|| missing(pointer));
         let from = get(&self.from)?;
@@ -99,10 +121,17 @@ impl InboundRules {
     }
 
     /// By what a repetition is recognised; `None` without an ID of the provider.
-    pub(super) fn source(&self, carrier: &str, fields: &Fields) -> Option<[u8; 16]> {
+    fn source(&self, carrier: &str, fields: &Fields) -> Option<[u8; 16]> {
         let id = fields.text(self.id.as_ref()?)?;
         Some(texts::source(carrier, &[&id]))
     }
+}
+
+/// Without an ID each one is another text.
+fn random_source() -> [u8; 16] {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("the operating system gives random bytes");
+    random
 }
 
 #[cfg(test)]
@@ -112,6 +141,7 @@ mod tests {
     fn rules() -> InboundRules {
         let pointer = |text| Pointer::parse("inbound.from", text).expect("a pointer");
         InboundRules {
+            list: None,
             from: pointer("/From"),
             to: InboundRecipient::parse("inbound.to", "/To").expect("a pointer"),
             text: pointer("/Body"),
@@ -195,6 +225,36 @@ mod tests {
             ),
         ] {
             let error = rules().read("beta", &fields(body)).expect_err("no text");
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_request_may_have_several_texts() {
+        let rules = InboundRules {
+            list: Pointer::parse("inbound.list", "/results").ok(),
+            ..rules()
+        };
+        let text = |id| format!(r#"{{"From":"1234","To":"1234","Body":"x","Sid":"{id}"}}"#);
+        let [one, two] = [text(1), text(2)];
+        let read = |body: String| rules.read_all("beta", &fields(&body));
+        let both = read(format!(r#"{{"results":[{one},{two}]}}"#)).expect("texts");
+        assert_eq!(both.len(), 2);
+        assert_ne!(both[0].0, both[1].0);
+        let none = read(r#"{"results":[]}"#.to_owned());
+        assert_eq!(none.map(|texts| texts.len()), Ok(0));
+        for (body, expected) in [
+            (one.clone(), "There is no list at '/results'."),
+            (
+                format!(r#"{{"results":{one}}}"#),
+                "There is no list at '/results'.",
+            ),
+            (
+                format!(r#"{{"results":[{one},{{}}]}}"#),
+                "There is no value at '/From'.",
+            ),
+        ] {
+            let error = read(body).map(|texts| texts.len()).expect_err("no texts");
             assert_eq!(error.to_string(), expected);
         }
     }

@@ -6,10 +6,10 @@ use domain::delivery::{CarrierRef, Receipt};
 use domain::ports::{CarrierPost, ReceiptError, ReportResult};
 use domain::{MessageId, Network, Outcome};
 
+use super::HttpCarrier;
 use super::fields::Fields;
 use super::report::ReportContent;
 use super::response::shown;
-use super::{HttpCarrier, reference};
 
 impl HttpCarrier {
     /// Handles a report about a message, if the URL proves that it may come.
@@ -20,7 +20,7 @@ impl HttpCarrier {
         post: CarrierPost<'_>,
     ) -> ReportResult {
         let is_proven = self.links.admits_report(message, proof)
-            && self.is_signed(|| self.links.report_url(message), post);
+            && self.is_signed(|| self.links.report_url_with(message, proof), post);
         if !is_proven {
             return ReportResult::Unproven;
         }
@@ -36,9 +36,29 @@ impl HttpCarrier {
         }
     }
 
-    /// Stores what a report says, and returns whether the message has ended. `None` if it has no state where this
-    /// carrier has one.
+    /// Stores what a report says, or each of a list of them, and returns whether the message has ended. `None` if it
+    /// has no state where this carrier has one.
     pub(super) async fn apply_report(
+        &self,
+        message: MessageId,
+        fields: &Fields,
+    ) -> Option<Result<bool, ReceiptError>> {
+        let rules = self.settings.report.as_ref();
+        let list = rules.and_then(|rules| rules.list.as_ref());
+        let Some(items) = list.and_then(|list| fields.items(list)) else {
+            return self.apply_one(message, fields).await;
+        };
+        let mut has_ended = false;
+        for item in items {
+            match self.apply_one(message, &item).await? {
+                Ok(ended) => has_ended |= ended,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        Some(Ok(has_ended))
+    }
+
+    async fn apply_one(
         &self,
         message: MessageId,
         fields: &Fields,
@@ -104,17 +124,14 @@ impl HttpCarrier {
         self.ports.receipts.receive(receipt).await.map(drop)
     }
 
-    fn carrier_ref(&self, message: MessageId) -> CarrierRef {
-        CarrierRef {
-            carrier: self.settings.name.clone(),
-            reference: reference(message),
-        }
+    pub(super) fn carrier_ref(&self, message: MessageId) -> CarrierRef {
+        CarrierRef::by_message(&self.settings.name, message)
     }
 
     /// Handles a text from a handset, if the URL proves that it may come.
     pub(super) async fn take_text(&self, proof: &str, post: CarrierPost<'_>) -> ReportResult {
-        let is_proven =
-            self.links.admits_inbound(proof) && self.is_signed(|| self.links.inbound_url(), post);
+        let is_proven = self.links.admits_inbound(proof)
+            && self.is_signed(|| self.links.inbound_url_with(proof), post);
         let Some(rules) = self.settings.inbound.as_ref().filter(|_| is_proven) else {
             return ReportResult::Unproven;
         };
@@ -130,24 +147,19 @@ impl HttpCarrier {
             let network = rules.and_then(|it| it.network.read(&fields));
             return self.result(self.pass_on(message, content, network).await);
         }
-        let text = match rules.read(&self.settings.name, &fields) {
-            Ok(text) => text,
+        let texts = match rules.read_all(&self.settings.name, &fields) {
+            Ok(texts) => texts,
             // About a message that is still on its way.
             Err(_) if shared.is_some() => return ReportResult::Yes,
             Err(error) => return not_a_report(&error.to_string()),
         };
-        let source = rules.source(&self.settings.name, &fields);
-        let source = source.unwrap_or_else(|| {
-            // Without an ID each one is another text.
-            let mut random = [0; 16];
-            getrandom::fill(&mut random).expect("the operating system gives random bytes");
-            random
-        });
-        let stored = self.ports.handsets.receive_once(source, text).await;
-        match self.result(stored) {
-            ReportResult::Yes => ReportResult::TextStored,
-            other => other,
+        for (source, text) in texts {
+            let stored = self.ports.handsets.receive_once(source, text).await;
+            if stored.is_err() {
+                return self.result(stored);
+            }
         }
+        ReportResult::TextStored
     }
 
     /// What the provider reports about a message by the URL for inbound messages, if this carrier's does.
@@ -159,7 +171,8 @@ impl HttpCarrier {
 
     fn is_signed(&self, url: impl FnOnce() -> String, post: CarrierPost<'_>) -> bool {
         let rules = self.settings.signature.as_ref();
-        rules.is_none_or(|rules| rules.verifies(&url(), post))
+        let now = self.ports.clock.now();
+        rules.is_none_or(|rules| rules.verifies(&url(), post, now))
     }
 
     fn result(&self, stored: Result<(), ReceiptError>) -> ReportResult {

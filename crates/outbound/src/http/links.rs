@@ -33,16 +33,21 @@ impl CarrierLinks {
 
     /// Where the provider sends its reports about a message.
     pub fn report_url(&self, message: MessageId) -> String {
-        let proof = self.proof(message);
-        format!(
-            "{}/carriers/{}/reports/{message}/{proof}",
-            self.base, self.carrier
-        )
+        self.report_url_with(message, &self.proof(message))
+    }
+
+    /// The same with this proof: a provider signs the URL that it was given, perhaps with a former key.
+    pub(super) fn report_url_with(&self, message: MessageId, proof: &str) -> String {
+        let (base, carrier) = (&self.base, &self.carrier);
+        format!("{base}/carriers/{carrier}/reports/{message}/{proof}")
     }
 
     /// Where the provider sends messages from handsets.
     pub fn inbound_url(&self) -> String {
-        let proof = self.proof(INBOUND);
+        self.inbound_url_with(&self.proof(INBOUND))
+    }
+
+    pub(super) fn inbound_url_with(&self, proof: &str) -> String {
         format!("{}/carriers/{}/inbound/{proof}", self.base, self.carrier)
     }
 

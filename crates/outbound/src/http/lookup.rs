@@ -22,6 +22,8 @@ pub struct LookupRules {
     /// The provider's code of a failure.
     pub error: Option<Pointer>,
     pub errors: CodeTable,
+    /// The code if the subscriber is not present and `errors` does not have the provider's code.
+    pub other_error: Option<Code>,
 }
 
 /// The network that serves the number.
@@ -54,8 +56,12 @@ impl LookupRules {
             .and_then(|theirs| self.errors.find(theirs));
         let code = match self.is_present(fields) {
             Some(true) => Code::FINE,
-            Some(false) => mapped.unwrap_or(Code::ABSENT),
-            None => self.errors.code(Some(&theirs?)),
+            Some(false) => mapped.or(self.other_error).unwrap_or(Code::ABSENT),
+            None => {
+                theirs?;
+                let other = self.other_error.unwrap_or(Code::SYSTEM_FAILURE);
+                mapped.unwrap_or(other)
+            }
         };
         let original = self.original_network.as_ref();
         let original = original.and_then(|it| read_network(&fields.text(it)?));
@@ -208,6 +214,7 @@ mod tests {
             original_network: Some(pointer("/original")),
             error: Some(pointer("/error")),
             errors: CodeTable::parse("lookup.errors", &errors).expect("codes"),
+            other_error: None,
         }
     }
 
@@ -293,6 +300,26 @@ mod tests {
             assert_eq!(found.code.number(), code, "{body}");
             assert_eq!(found.network, network.and_then(read_network), "{body}");
         }
+    }
+
+    #[test]
+    fn a_failure_of_the_provider_is_no_absent_subscriber() {
+        let rules = LookupRules {
+            other_error: Code::new(51),
+            ..rules()
+        };
+        for (body, code) in [
+            ("reachable=1&error=10", 0),
+            ("reachable=0", 51),
+            ("reachable=0&error=10", 51),
+            ("reachable=0&error=9", 1),
+            ("error=10", 51),
+            ("error=9", 1),
+        ] {
+            let found = found(&rules, body).expect(body);
+            assert_eq!(found.code.number(), code, "{body}");
+        }
+        assert_eq!(found(&rules, "id=7"), None);
     }
 
     #[test]

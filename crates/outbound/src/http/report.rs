@@ -24,6 +24,8 @@ pub struct ReportRules {
     pub network: NetworkRules,
     /// Reports come to the URL for inbound messages, and `id` is our own ID of the message.
     pub is_shared: bool,
+    /// Where a request has a list of reports. The other pointers are relative to one of them.
+    pub list: Option<Pointer>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +81,7 @@ mod tests {
             errors: CodeTable::parse("report.errors", &errors).expect("codes"),
             network: NetworkRules::Unknown,
             is_shared: false,
+            list: None,
         }
     }
 

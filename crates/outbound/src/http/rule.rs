@@ -30,16 +30,21 @@ impl CodeTable {
     /// `within` is the key of the table.
     pub fn parse(within: &str, table: &BTreeMap<String, u16>) -> Result<Self, RuleError> {
         let entry = |(theirs, ours): (&String, &u16)| {
-            let code = Code::new(*ours).filter(|code| *code != Code::FINE);
-            let unknown = || {
-                let problem = format!(
-                    "{ours} is no error code of this service; docs/CALLBACKS.md lists them"
-                );
-                RuleError::new(format!("{within}.{theirs}"), problem)
-            };
-            Ok((theirs.clone(), code.ok_or_else(unknown)?))
+            let code = Self::parse_code(&format!("{within}.{theirs}"), *ours)?;
+            Ok((theirs.clone(), code))
         };
         table.iter().map(entry).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// One of our error codes. `key` is the key that it is configured by.
+    pub fn parse_code(key: &str, ours: u16) -> Result<Code, RuleError> {
+        let code = Code::new(ours).filter(|code| *code != Code::FINE);
+        code.ok_or_else(|| {
+            let problem = format!(
+                "{ours} is not an error code of this service; docs/CALLBACKS.md lists them"
+            );
+            RuleError::new(key, problem)
+        })
     }
 
     pub(super) fn find(&self, theirs: &str) -> Option<Code> {
@@ -67,7 +72,7 @@ mod tests {
         assert_eq!(codes.code(None), Code::SYSTEM_FAILURE);
         for ours in [0, 18, 65535] {
             let error = CodeTable::parse("report.errors", &table(ours)).expect_err("no code");
-            let start = format!("report.errors.27: {ours} is no error code");
+            let start = format!("report.errors.27: {ours} is not an error code");
             assert!(error.to_string().starts_with(&start), "{error}");
         }
     }

@@ -45,6 +45,7 @@ pub(super) fn message(text: &str) -> QueuedMessage {
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        unanswered_by: None,
         trace: None,
     }
 }

@@ -4,10 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use domain::Timestamp;
 use domain::ports::CarrierPost;
+use jiff::SignedDuration;
 use ring::{digest, hmac, signature};
 use serde::Deserialize;
 use url::form_urlencoded;
+
+/// How far the time of a signature may be from ours, as in the provider's own libraries.
+const TELNYX_TOLERANCE: SignedDuration = SignedDuration::from_mins(5);
 
 /// How a provider signs.
 #[derive(Clone)]
@@ -23,9 +28,10 @@ pub enum SignatureScheme {
     /// `X-Signature`: HMAC-SHA256 in hexadecimal over the body and the header `X-Timestamp`.
     SmsGate,
     /// `Telnyx-Signature-Ed25519`: Ed25519 in Base64 over the header `Telnyx-Timestamp`, `|` and the body. The key is
-    /// the public one, in Base64.
+    /// the public one, in Base64. The time must be within five minutes of ours.
     Telnyx,
-    /// `Authorization: Bearer`: a JWT with HS256, whose claim `payload_hash` is the SHA-256 of the body.
+    /// `Authorization: Bearer`: a JWT with HS256, whose claim `payload_hash` is the SHA-256 of the body, and which has
+    /// not expired.
     Vonage,
     /// `Authorization: Basic`: the key is the user, a colon and the password.
     Basic,
@@ -53,12 +59,12 @@ pub enum HmacEncoding {
 
 impl SignatureRules {
     /// Whether the provider signed this request. `url` is the one that the provider was given.
-    pub(super) fn verifies(&self, url: &str, post: CarrierPost<'_>) -> bool {
+    pub(super) fn verifies(&self, url: &str, post: CarrierPost<'_>, now: Timestamp) -> bool {
         match &self.scheme {
             SignatureScheme::Twilio => self.verifies_twilio(url, post),
             SignatureScheme::SmsGate => self.verifies_sms_gate(post),
-            SignatureScheme::Telnyx => self.verifies_telnyx(post).unwrap_or(false),
-            SignatureScheme::Vonage => self.verifies_vonage(post).unwrap_or(false),
+            SignatureScheme::Telnyx => self.verifies_telnyx(post, now).unwrap_or(false),
+            SignatureScheme::Vonage => self.verifies_vonage(post, now).unwrap_or(false),
             SignatureScheme::Basic => self.verifies_basic(post).unwrap_or(false),
             SignatureScheme::Hmac {
                 header,
@@ -118,17 +124,21 @@ impl SignatureRules {
         hmac::verify(&key, &signed, &given).is_ok()
     }
 
-    fn verifies_telnyx(&self, post: CarrierPost<'_>) -> Option<bool> {
+    fn verifies_telnyx(&self, post: CarrierPost<'_>, now: Timestamp) -> Option<bool> {
         let given = post.header("telnyx-signature-ed25519")?;
         let given = STANDARD.decode(given.trim()).ok()?;
         let timestamp = post.header("telnyx-timestamp")?;
+        let signed_at = Timestamp::from_second(timestamp.trim().parse().ok()?).ok()?;
+        if signed_at.duration_since(now).abs() > TELNYX_TOLERANCE {
+            return Some(false);
+        }
         let signed = [timestamp.as_bytes(), b"|", post.body].concat();
         let key = STANDARD.decode(self.key.trim()).ok()?;
         let key = signature::UnparsedPublicKey::new(&signature::ED25519, key);
         Some(key.verify(&signed, &given).is_ok())
     }
 
-    fn verifies_vonage(&self, post: CarrierPost<'_>) -> Option<bool> {
+    fn verifies_vonage(&self, post: CarrierPost<'_>, now: Timestamp) -> Option<bool> {
         #[derive(Deserialize)]
         struct Header {
             alg: String,
@@ -136,6 +146,8 @@ impl SignatureRules {
         #[derive(Deserialize)]
         struct Claims {
             payload_hash: String,
+            /// In seconds since 1970.
+            exp: Option<i64>,
         }
         let token = authorization(post, "Bearer")?;
         let (signed, given) = token.rsplit_once('.')?;
@@ -148,6 +160,9 @@ impl SignatureRules {
             return None;
         }
         let claims: Claims = serde_json::from_slice(&decode(claims)?).ok()?;
+        if claims.exp.is_some_and(|exp| exp <= now.as_second()) {
+            return Some(false);
+        }
         let hash = unhex(&claims.payload_hash)?;
         Some(digest::digest(&digest::SHA256, post.body).as_ref() == hash)
     }
@@ -198,6 +213,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::now;
     use super::*;
 
     #[test]
@@ -215,7 +231,7 @@ mod tests {
                 headers: &headers,
                 body,
             };
-            rules(key).verifies(url, post)
+            rules(key).verifies(url, post, now())
         };
         let signature = "RSOYDt4T1cUTdK1PDd93/VVr8B8=";
         assert!(verifies("12345", url, signature, body));
@@ -234,7 +250,7 @@ mod tests {
         );
         assert!(!verifies("12345", url, "", body), "an empty one");
         let unsigned = CarrierPost { headers: &[], body };
-        assert!(!rules("12345").verifies(url, unsigned), "none");
+        assert!(!rules("12345").verifies(url, unsigned, now()), "none");
     }
 
     #[test]
@@ -244,7 +260,7 @@ mod tests {
                 scheme: SignatureScheme::SmsGate,
                 key: key.to_owned(),
             };
-            rules.verifies("https://any.example", CarrierPost { headers, body })
+            rules.verifies("https://any.example", CarrierPost { headers, body }, now())
         };
         // Computed with Python's hmac.
         let signature = "9682f0e2ec900bac543bd71554c13e49839eb518d1e529c7b57c3ffd00f3795b";
@@ -270,7 +286,7 @@ mod tests {
         let verifies = |key: &str, headers: &[(&str, &str)], body: &[u8]| {
             let (scheme, key) = (scheme.clone(), key.to_owned());
             let rules = SignatureRules { scheme, key };
-            rules.verifies("https://any.example", CarrierPost { headers, body })
+            rules.verifies("https://any.example", CarrierPost { headers, body }, now())
         };
         assert!(verifies(key, signed, BODY), "{scheme:?}");
         assert!(
@@ -344,6 +360,18 @@ mod tests {
         ];
         let wrong_key = STANDARD.encode([7; 32]);
         check(&SignatureScheme::Telnyx, key, &wrong_key, &signed);
+        let rules = SignatureRules {
+            scheme: SignatureScheme::Telnyx,
+            key: key.to_owned(),
+        };
+        let post = CarrierPost {
+            headers: &signed,
+            body: BODY,
+        };
+        for (seconds, is_valid) in [(-301, false), (-300, true), (300, true), (301, false)] {
+            let at = now() + SignedDuration::from_secs(seconds);
+            assert_eq!(rules.verifies("", post, at), is_valid, "{seconds} s later");
+        }
         for (key, is_valid) in [(key, true), ("hunter2", false), ("", false)] {
             let rules = SignatureRules {
                 scheme: SignatureScheme::Telnyx,
@@ -362,10 +390,16 @@ mod tests {
         let value = format!("Bearer {header}.{rest}");
         let signed = [("authorization", value.as_str())];
         check(&SignatureScheme::Vonage, "hunter2", "hunter3", &signed);
-        // Right keys, but another algorithm, or no hash of the body.
-        for (header, claims) in [
-            (r#"{"alg":"none"}"#, r#"{"payload_hash":"00"}"#),
-            (r#"{"alg":"HS256"}"#, "{}"),
+        let hash = "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862";
+        let expiring = |at: i64| format!(r#"{{"payload_hash":"{hash}","exp":{at}}}"#);
+        let (now_s, algorithm) = (now().as_second(), r#"{"alg":"HS256"}"#);
+        let unhashed = r#"{"payload_hash":"00"}"#;
+        // Right keys, but another algorithm, no hash of the body, or too late.
+        for (header, claims, is_valid) in [
+            (r#"{"alg":"none"}"#, unhashed, false),
+            (algorithm, "{}", false),
+            (algorithm, expiring(now_s).as_str(), false),
+            (algorithm, expiring(now_s + 1).as_str(), true),
         ] {
             let [header, claims] = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part));
             let key = hmac::Key::new(hmac::HMAC_SHA256, b"hunter2");
@@ -380,7 +414,8 @@ mod tests {
                 headers: &headers,
                 body: BODY,
             };
-            assert!(!rules.verifies("https://any.example", post), "{token}");
+            let verifies = rules.verifies("https://any.example", post, now());
+            assert_eq!(verifies, is_valid, "{token}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub enum TemplateError {
     #[error("a '{{{{' has no '}}}}'")]
     Unclosed,
     #[error(
-        "'{{{{ {name} }}}}' is no variable here; there are {known}, and secret.NAME for each key of secret"
+        "'{{{{ {name} }}}}' is not a variable here; there are {known}, and secret.NAME for each key of secret"
     )]
     Unknown { name: String, known: String },
     #[error("'{{{{ secret.{0} }}}}' is not set; add {0} to secret")]

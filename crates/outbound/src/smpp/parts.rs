@@ -98,13 +98,15 @@ impl SmppCarrier {
                 (PartSent::Taken(id), _) => PartState::Taken(self.reference(&id, queued, index)),
                 (PartSent::Unknown, PartState::Unknown(tries)) => PartState::Unknown(tries + 1),
                 (PartSent::Unknown, _) => PartState::Unknown(1),
-                // The earlier attempt may still have reached the carrier.
-                (PartSent::NotSent, PartState::Unknown(tries)) => PartState::Unknown(*tries),
-                (PartSent::NotSent, _) => PartState::Open(CarrierAnswer::NotNow(Code::LINK_DOWN)),
-                (PartSent::Unsendable, _) => {
-                    PartState::Open(CarrierAnswer::Declined(Code::INTERNAL))
+                (PartSent::NotSent, before) => {
+                    not_accepted(CarrierAnswer::NotNow(Code::LINK_DOWN), before, queued)
                 }
-                (PartSent::Refused(status), _) => PartState::Open(refusal::interpret(status)),
+                (PartSent::Unsendable, before) => {
+                    not_accepted(CarrierAnswer::Declined(Code::INTERNAL), before, queued)
+                }
+                (PartSent::Refused(status), before) => {
+                    not_accepted(refusal::interpret(status), before, queued)
+                }
             };
         }
     }
@@ -203,6 +205,17 @@ impl SmppCarrier {
             }
         }
         PartSent::NotSent
+    }
+}
+
+/// The state of a part that was not accepted. An earlier attempt may have reached the carrier, and a refusal of its
+/// repetition says nothing about it.
+fn not_accepted(answer: CarrierAnswer, before: &PartState, queued: &QueuedMessage) -> PartState {
+    let is_over = !matches!(answer, CarrierAnswer::NotNow(_));
+    match before {
+        PartState::Unknown(tries) => PartState::Unknown(tries + u32::from(is_over)),
+        _ if is_over && queued.unknown_tries > 0 => PartState::Unknown(1),
+        _ => PartState::Open(answer),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn options(settings: &SmppSettings) -> Result<Option<Tls>, String> {
         .as_deref()
         .unwrap_or(host(&settings.address));
     let name = ServerName::try_from(name.to_owned())
-        .map_err(|_| format!("{name:?} is no name that a certificate can have; check tls"))?;
+        .map_err(|_| format!("{name:?} is not a name that a certificate can have; check tls"))?;
     let mut roots = RootCertStore {
         roots: if tls.authorities.is_empty() {
             webpki_roots::TLS_SERVER_ROOTS.to_vec()

@@ -86,7 +86,8 @@ impl CarrierReports for UpstreamReports {
             Some(reporting) if reporting.admits(carrier, message, proof) => {
                 reporting.upstream.take_report(message, post.body).await
             }
-            _ => ReportResult::UnknownAddress,
+            Some(_) => ReportResult::UnknownAddress,
+            None => ReportResult::Unproven,
         }
     }
 

@@ -48,6 +48,10 @@ fn codings_are_those_of_the_specification() {
         (0xF0, b"x", Err(Status::ESME_RINVDCS)),
         (0x10, b"x", Err(Status::ESME_RINVDCS)),
         (0xF6, b"x", Err(Status::ESME_RINVDCS)),
+        // The text would not give these octets again.
+        (0, b"a\x1B", Err(Status::ESME_RINVDCS)),
+        (0, b"\x1Ba", Err(Status::ESME_RINVDCS)),
+        (8, b"\0a\xD8\x3D", Err(Status::ESME_RINVDCS)),
         // Longer than one part: the service splits it.
         (0, &[b'x'; 161], Ok(("x", None))),
         (8, &[0x04; 142], Ok(("\u{404}", None))),
@@ -81,6 +85,20 @@ fn parts_that_the_client_split_stay_as_they_are() {
     assert_eq!(sms.udh.as_deref(), Some("%05%00%03%2A%02%01"));
     assert_eq!((&*sms.message, sms.coding), ("part", Some(0)));
 
+    // Half of an emoji, and half of a character of the extension table.
+    for (data_coding, part) in [
+        (8, &b"\x05\x00\x03\x2A\x02\x01\xD8\x3D"[..]),
+        (0, b"\x05\x00\x03\x2A\x02\x01\x1B"),
+    ] {
+        let half = ShortMessage {
+            esm_class: HAS_HEADER,
+            data_coding,
+            short_message: part.into(),
+            ..message()
+        };
+        assert_eq!(read_now(&half).err(), Some(Status::ESME_RINVDCS));
+    }
+
     let mut segment = message();
     segment.tlvs.push_u16(tag::SAR_MSG_REF_NUM, 0x1234);
     segment.tlvs.push_u8(tag::SAR_TOTAL_SEGMENTS, 3);
@@ -91,6 +109,64 @@ fn parts_that_the_client_split_stay_as_they_are() {
     segment.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, 2);
     let sms = read_now(&segment).expect("valid").sms;
     assert_eq!(sms.udh.as_deref(), Some("%06%08%04%12%34%03%02"));
+}
+
+/// All of it is the same but for one field.
+#[test]
+fn a_repeated_message_has_the_same_content() {
+    type Change = fn(&mut ShortMessage);
+    let sent = |change: Change| {
+        let mut sent = message();
+        sent.tlvs.push_u16(tag::USER_MESSAGE_REFERENCE, 7);
+        change(&mut sent);
+        repeatable(&sent, "acme").expect("it has a reference")
+    };
+    assert_eq!(sent(|_| {}), sent(|_| {}));
+    assert_eq!(repeatable(&message(), "acme"), None);
+    let segment: Change = |it| {
+        it.tlvs.push_u16(tag::SAR_MSG_REF_NUM, 1);
+        it.tlvs.push_u8(tag::SAR_TOTAL_SEGMENTS, 2);
+        it.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, 1);
+    };
+    let next_segment: Change = |it| {
+        it.tlvs.push_u16(tag::SAR_MSG_REF_NUM, 1);
+        it.tlvs.push_u8(tag::SAR_TOTAL_SEGMENTS, 2);
+        it.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, 2);
+    };
+    let changes: [(&str, Change); 13] = [
+        ("nothing", |_| {}),
+        ("segment", segment),
+        ("next segment", next_segment),
+        ("source", |it| it.source = Address::new(5, 0, "Other")),
+        ("source type", |it| it.source.ton = 1),
+        ("source plan", |it| it.source.npi = 1),
+        ("destination type", |it| it.destination.ton = 2),
+        ("destination plan", |it| it.destination.npi = 2),
+        ("priority", |it| it.priority_flag = 2),
+        ("receipt", |it| it.registered_delivery = 1),
+        ("coding", |it| it.data_coding = 1),
+        ("validity", |it| {
+            it.validity_period = "000000020000000R".into();
+        }),
+        ("text", |it| it.short_message = "Hallo".into()),
+    ];
+    for (index, (name, change)) in changes.iter().enumerate() {
+        for (other, changed) in &changes[index + 1..] {
+            assert_ne!(sent(*change), sent(*changed), "{name}, {other}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_submit_has_the_status_of_its_reason() {
+    for (error, status) in [
+        (SubmitError::Busy, Status::ESME_RTHROTTLED),
+        (SubmitError::Stopping, Status::ESME_RSYSERR),
+        (SubmitError::Suspended, Status::ESME_RSUBMITFAIL),
+        (SubmitError::KeyConflict, Status::ESME_RSUBMITFAIL),
+    ] {
+        assert_eq!(refusal(&error), status, "{error}");
+    }
 }
 
 #[test]

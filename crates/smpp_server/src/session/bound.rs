@@ -1,22 +1,25 @@
 //! A bound session.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::smpp_user::SmppUser;
+use domain::kill_point::{KillPoint, pass};
+use domain::smpp_user::{BindKind, ReceiptId, SmppUser};
 use engine::identity::smpp_users::FollowedUser;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use smpp::{BindKind, BindResp, Body, Frame, Pdu, Status, command};
+use futures_util::stream::StreamExt as _;
+use smpp::{BindResp, Body, Frame, Pdu, Status, command};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
+use super::flush::{Answers, flush_and_answer};
 use super::{BAD_LENGTH, Client, Connection, Why, read_frame};
+use crate::activity::Peer;
+use crate::outgoing::{Answer, Outgoing, Unanswered};
 use crate::requests::{self, Submit, refuse};
 use crate::server::{Ending, SmppServer};
-use crate::sessions::{Answer, Answered, BoundSession, Outgoing};
+use crate::sessions::BoundSession;
 
 /// After this much silence the client is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -40,15 +43,15 @@ pub(super) struct Bound<S> {
     server: Arc<SmppServer>,
     connection: Connection<S>,
     kind: BindKind,
+    peer: Peer,
     user: FollowedUser,
     ending: Ending,
     /// Ends the bind when the session ends, before its unanswered deliveries are dropped.
     session: BoundSession,
     outgoing: mpsc::Receiver<Outgoing>,
     /// Requests of the client that are being answered.
-    answers: FuturesUnordered<BoxFuture<'static, Pdu>>,
-    /// Deliveries by sequence number.
-    unanswered: HashMap<u32, Answered>,
+    answers: Answers,
+    unanswered: Unanswered,
     sequence: u32,
     /// The last sign of life, or our last question.
     quiet_since: Instant,
@@ -62,15 +65,16 @@ pub(super) struct Bound<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     pub(super) fn new(server: Arc<SmppServer>, connection: Connection<S>, client: Client) -> Self {
         Self {
-            user: server.engine.smpp_users.follow(&client.user),
+            user: client.user,
             ending: server.ending.clone(),
             server,
             connection,
             kind: client.kind,
+            peer: client.peer,
             session: client.session,
             outgoing: client.outgoing,
-            answers: FuturesUnordered::new(),
-            unanswered: HashMap::new(),
+            answers: Answers::new(),
+            unanswered: Unanswered::default(),
             sequence: 0,
             quiet_since: Instant::now(),
             questions: 0,
@@ -86,6 +90,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
                 break why;
             }
         };
+        // Nobody reads these answers. Requests that are not polled must not keep a connection to the database.
+        self.answers.clear();
         if why == BAD_LENGTH {
             self.connection.refuse_length().await;
         }
@@ -95,17 +101,53 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     }
 
     async fn step(&mut self) -> Result<(), Why> {
-        if self.close_at.is_none() && self.user.borrow().is_none() {
-            // Revoked.
+        if self.close_at.is_none() && !self.may_stay() {
             self.unbind()?;
-            self.connection.flush().await?;
+            self.flush().await?;
         }
         let event = self.next_event().await;
         self.handle(event)?;
         self.handle_ready()?;
-        self.connection.flush().await?;
+        let activity = self.session.activity();
+        activity.set_open(self.answers.len(), self.unanswered.len());
+        self.flush().await?;
         if self.unbound && self.answers.is_empty() {
             return Err("unbound");
+        }
+        Ok(())
+    }
+
+    /// Whether the user is not revoked, and may still have this session.
+    fn may_stay(&self) -> bool {
+        let user = self.user.borrow();
+        user.as_ref()
+            .is_some_and(|user| user.may_bind(self.kind, self.peer.address))
+    }
+
+    /// How the user wants message IDs at the moment.
+    fn id_format(&self) -> ReceiptId {
+        let user = self.user.borrow();
+        user.as_ref()
+            .map(|user| user.receipts.id)
+            .unwrap_or_default()
+    }
+
+    /// Adds a PDU to what is written next.
+    fn queue(&mut self, pdu: &Pdu) -> Result<(), Why> {
+        let octets = self.connection.queue(pdu)?;
+        let (form, now) = (self.id_format(), self.server.engine.now());
+        self.session.activity().sent(pdu, octets, form, now);
+        Ok(())
+    }
+
+    /// Writes what is queued, and the answers that become ready meanwhile. There are no more of those than the window
+    /// has, because nothing is read.
+    async fn flush(&mut self) -> Result<(), Why> {
+        while self.connection.framed.queued() > 0 {
+            let ready = flush_and_answer(&mut self.connection, &mut self.answers).await?;
+            for answer in &ready {
+                self.queue(answer)?;
+            }
         }
         Ok(())
     }
@@ -130,13 +172,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     fn handle(&mut self, event: Event) -> Result<(), Why> {
         match event {
             Event::Read(frame) => self.receive(frame?),
-            Event::Answer(pdu) => self.connection.queue(&pdu),
+            Event::Answer(pdu) => self.queue(&pdu),
             Event::Deliver(outgoing) => {
                 self.deliver(outgoing);
                 Ok(())
             }
             Event::Timer => self.tick(),
-            // A revoked user is noticed before the next event.
+            // A user that may not have the session any more is noticed before the next event.
             Event::UserChanged => Ok(()),
             Event::Leave => self.unbind(),
         }
@@ -145,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     /// Handles what needs no waiting, so that many PDUs are written at once.
     fn handle_ready(&mut self) -> Result<(), Why> {
         while let Some(Some(pdu)) = self.answers.next().now_or_never() {
-            self.connection.queue(&pdu)?;
+            self.queue(&pdu)?;
         }
         while self.answers.len() < self.server.settings.window && !self.unbound {
             match self.connection.framed.ready() {
@@ -179,6 +221,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
         }
         self.questions += 1;
         self.quiet_since = Instant::now();
+        self.unanswered.drop_expired();
         self.send(Body::EnquireLink).map(drop)
     }
 
@@ -193,6 +236,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
 
     fn deliver(&mut self, outgoing: Outgoing) {
         let Outgoing { message, answered } = outgoing;
+        if !answered.is_awaited() {
+            return;
+        }
         // What cannot be encoded ends no session.
         match self.send(Body::DeliverSm(Box::new(message))) {
             Ok(sequence) => {
@@ -205,13 +251,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     /// Writes a request and returns its number.
     fn send(&mut self, body: Body) -> Result<u32, Why> {
         self.sequence = self.sequence % LAST_SEQUENCE + 1;
-        self.connection.queue(&Pdu::new(self.sequence, body))?;
+        self.queue(&Pdu::new(self.sequence, body))?;
         Ok(self.sequence)
     }
 
     fn receive(&mut self, frame: Frame) -> Result<(), Why> {
         self.quiet_since = Instant::now();
         self.questions = 0;
+        let octets = self.connection.framed.frame_octets();
+        let (form, now) = (self.id_format(), self.server.engine.now());
+        self.session.activity().received(&frame, octets, form, now);
         let pdu = match frame {
             Frame::Ok(pdu) => pdu,
             Frame::Bad {
@@ -223,7 +272,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
                     Ok(())
                 } else {
                     let refusal = refuse(command, sequence, why.status());
-                    self.connection.queue(&refusal)
+                    self.queue(&refusal)
                 };
             }
         };
@@ -231,11 +280,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
         match pdu.body {
             Body::EnquireLink => {
                 let answer = Pdu::new(sequence, Body::EnquireLinkResp);
-                self.connection.queue(&answer)
+                self.queue(&answer)
             }
             Body::Unbind => {
                 self.unbound = true;
-                self.connection.queue(&Pdu::new(sequence, Body::UnbindResp))
+                self.queue(&Pdu::new(sequence, Body::UnbindResp))
             }
             Body::UnbindResp if self.close_at.is_some() => {
                 self.unbound = true;
@@ -261,7 +310,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     }
 
     fn settle(&mut self, sequence: u32, status: Status) {
-        if let Some(answered) = self.unanswered.remove(&sequence) {
+        if let Some(answered) = self.unanswered.take(sequence) {
+            if status.is_ok() {
+                pass(KillPoint::SmppReceiptAccepted);
+            }
+            self.session.activity().settled(status);
             answered.answer(Answer::Status(status));
         }
     }
@@ -273,14 +326,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
             Body::Bind(kind, _) => {
                 let (status, resp) = (Status::ESME_RALYBND, BindResp::default());
                 let answer = super::bind_answer(*kind, status, sequence, resp);
-                return self.connection.queue(&answer);
+                return self.queue(&answer);
             }
-            Body::ReplaceSm(_) => Some(Status::ESME_RREPLACEFAIL),
             Body::SubmitSm(_)
             | Body::SubmitMulti(_)
             | Body::DataSm(_)
             | Body::QuerySm(_)
-            | Body::CancelSm(_) => {
+            | Body::CancelSm(_)
+            | Body::ReplaceSm(_) => {
                 if self.kind == BindKind::Receiver {
                     Some(Status::ESME_RINVBNDSTS)
                 } else if self.close_at.is_some() {
@@ -294,7 +347,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
         let user = self.user.borrow().clone();
         let (None, Some(user)) = (refusal, user) else {
             let status = refusal.unwrap_or(Status::ESME_RINVBNDSTS);
-            return self.connection.queue(&refuse(request, sequence, status));
+            return self.queue(&refuse(request, sequence, status));
         };
         self.answers.push(self.answer(sequence, body, user));
         Ok(())
@@ -315,6 +368,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
             }
             Body::QuerySm(query) => requests::query(server, user, sequence, query).boxed(),
             Body::CancelSm(cancel) => requests::cancel(server, user, sequence, cancel).boxed(),
+            Body::ReplaceSm(replace) => requests::replace(server, user, sequence, replace).boxed(),
             other => {
                 let refusal = refuse(other.command(), sequence, Status::ESME_RINVCMDID);
                 std::future::ready(refusal).boxed()

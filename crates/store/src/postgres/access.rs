@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use domain::access::Access;
 use domain::ids::{AccountId, TokenId};
 use domain::ports::{
-    AccessStore, AccountRecord, Cursor, NewAccount, NewToken, Page, StoreError, TokenRecord,
+    AccessStore, AccountRecord, Cursor, NewAccount, NewToken, Page, StoreError, TokenInput,
+    TokenRecord,
 };
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
@@ -79,6 +80,24 @@ const CREATE_TOKEN: &str = change!(
     "INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"
 );
+const CHANGE_TOKEN: &str = change!(
+    "UPDATE token SET name = $3, permissions = $4, allow_ips = $5, expires_us = $6
+    WHERE account_id = $1 AND id = $2 AND kind = 0 AND revoked_us IS NULL RETURNING id"
+);
+/// Without a time ($9), it revokes the replaced token. `least` ignores NULL.
+const REPLACE_TOKEN: &str = "
+    WITH ended AS (
+        UPDATE token SET
+            expires_us = least(expires_us, $9::bigint),
+            revoked_us = CASE WHEN $9::bigint IS NULL THEN $7::bigint END
+        WHERE account_id = $1 AND id = $8 AND kind = 0 AND revoked_us IS NULL RETURNING id
+    ), changed AS (
+        INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
+        SELECT $1, $2::text, $3::bytea, $4::text, $5::text, $6::bigint, $7::bigint FROM ended RETURNING id
+    ), raised AS (
+        UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
+    )
+    SELECT id FROM changed";
 
 /// The caller sorts by hash, so that two nodes do not deadlock.
 const RECORD_USE: &str = "
@@ -197,6 +216,49 @@ impl AccessStore for PostgresStore {
             &[&account.map(AccountId::as_i64)],
             token,
         )
+        .await
+    }
+
+    async fn change_token(
+        &self,
+        account: AccountId,
+        id: TokenId,
+        input: &TokenInput,
+    ) -> Result<bool, StoreError> {
+        let (permissions, allow) = (input.permissions.to_names(), input.allow.to_string());
+        let values: super::Values<'_> = &[
+            &account.as_i64(),
+            &id.as_i64(),
+            &input.name,
+            &permissions,
+            &allow,
+            &input.expires.map(micros),
+        ];
+        let changed = self.query("change a token", CHANGE_TOKEN, values).await?;
+        Ok(!changed.is_empty())
+    }
+
+    async fn replace_token(
+        &self,
+        replaced: TokenId,
+        until: Option<Timestamp>,
+        token: &NewToken,
+    ) -> Result<Option<TokenId>, StoreError> {
+        let (permissions, allow) = (token.permissions.to_names(), token.allow.to_string());
+        let values: super::Values<'_> = &[
+            &token.account.as_i64(),
+            &token.name,
+            &token.hash.as_bytes().as_slice(),
+            &permissions,
+            &allow,
+            &token.expires.map(micros),
+            &micros(token.created_at),
+            &replaced.as_i64(),
+            &until.map(micros),
+        ];
+        self.find("replace a token", REPLACE_TOKEN, values, |row| {
+            rows::token_id(column(row, 0)?)
+        })
         .await
     }
 

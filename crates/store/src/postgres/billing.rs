@@ -15,6 +15,7 @@ use tokio_postgres::{Error, Row};
 
 use super::fault::Fault;
 use super::retry::Retryable;
+use super::transaction::execute;
 use super::{PostgresStore, column, retry};
 use crate::rows::billing::{AccountFundsColumns, EntryColumns, ImbalanceColumns, RulesColumns};
 use crate::rows::{self, Corrupt, duration_us, micros};
@@ -70,7 +71,7 @@ const CHARGE_DONE: &str = concat!(
 const CREDIT: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note, spent_day,
         spent_micros)
-    SELECT a.id, coalesce(l.id, 0) + 1, $4::bigint, 1, $2, coalesce(l.balance_micros, 0) + $2, 0, $3::text,
+    SELECT a.id, coalesce(l.id, 0) + 1, $4::bigint, $5::smallint, $2, coalesce(l.balance_micros, 0) + $2, 0, $3::text,
         coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0)
     FROM account AS a",
     newest_entry!("a.id"),
@@ -172,6 +173,20 @@ pub(super) async fn refund(
     Ok(())
 }
 
+/// Refunds a part of the price of a message that goes on.
+pub(super) async fn give_back(
+    transaction: &Transaction<'_>,
+    account: i64,
+    amount_micros: i64,
+    at_us: i64,
+) -> Result<(), Fault> {
+    execute(transaction, LOCK, &[&[account].as_slice()]).await?;
+    let (note, kind) = (None::<&str>, EntryKind::Refund.number());
+    let values: super::Values<'_> = &[&account, &amount_micros, &note, &at_us, &kind];
+    execute(transaction, CREDIT, values).await?;
+    Ok(())
+}
+
 /// Charges what has been done already, by accounts and prices: messages from handsets, and verifications. They are
 /// charged even if that leaves no money.
 pub(super) async fn charge_done(
@@ -211,7 +226,8 @@ impl Retryable for Credit<'_> {
         let client = &*client;
         let statement = client.prepare_cached(CREDIT).await?;
         let amount = self.amount.micros();
-        let values: super::Values<'_> = &[&self.account, &amount, &self.note, &self.at_us];
+        let kind = EntryKind::Credit.number();
+        let values: super::Values<'_> = &[&self.account, &amount, &self.note, &self.at_us, &kind];
         let credit = client.query_opt(&statement, values);
         let credited = with_locked(client, &[self.account], credit).await?;
         let balance = credited.map(|row| column(&row, 0)).transpose()?;

@@ -25,7 +25,7 @@ macro_rules! queued_message_columns {
     () => {
         "taken.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
         m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, taken.tries, taken.lane,
-        m.unknown_tries, m.trace, m.notice"
+        m.unknown_tries, m.trace, m.notice, m.carrier"
     };
 }
 pub(super) use queued_message_columns;
@@ -60,7 +60,7 @@ const CLAIM: &str = concat!(
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
 /// The column of the time in [`CLAIM`].
-const NOW: usize = 21;
+const NOW: usize = 22;
 
 /// Rows that cannot be read are not claimed again.
 const SET_ASIDE_ROWS: &str = "
@@ -277,6 +277,7 @@ fn queued(row: &Row, id: i64) -> Result<QueuedMessage, Corrupt> {
         unknown_tries: column::<Option<i16>>(row, 18)?.unwrap_or(0),
         trace: column(row, 19)?,
         notice: column(row, 20)?,
+        carrier: column(row, 21)?,
     };
     columns.queued()
 }

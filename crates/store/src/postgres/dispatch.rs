@@ -26,6 +26,8 @@ const NOW: &str = concat!("SELECT ", now_us!());
 const LIST_IN_TRANSIT: &str = "
     SELECT t.reference, m.recipient, t.taken_us FROM transit AS t JOIN message AS m ON m.id = ANY(ARRAY[t.id])
     WHERE t.carrier = $1 AND t.reference > $2 AND t.status IS NULL ORDER BY t.reference LIMIT $3";
+const HAS_EARLY: &str =
+    "SELECT EXISTS (SELECT 1 FROM early_receipt WHERE carrier = $1 AND reference = $2)";
 /// Reads from the newest message back, without an index: only people who try the simulator use this.
 const LIST_INBOX: &str = "
     SELECT m.originator, m.body, m.final_us, c.text FROM transit AS t JOIN message AS m ON m.id = t.id
@@ -189,6 +191,13 @@ impl DispatchStore for PostgresStore {
         };
         let ended = retry::run(&self.pool, OPERATION, &expiry).await?;
         read_all(OPERATION, ended, EndedColumns::ended)
+    }
+
+    async fn has_early_receipt(&self, of: &CarrierRef) -> Result<bool, StoreError> {
+        let values: super::Values<'_> = &[&of.carrier, &of.reference.as_bytes()];
+        let read = |row: &Row| column(row, 0);
+        self.get("find an early receipt", HAS_EARLY, values, read)
+            .await
     }
 
     async fn list_in_transit(

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use deadpool_postgres::Object;
+use domain::billing::NotPaid;
 use domain::ids::{AccountId, MessageId};
 use domain::message::lookup::LookupRecord;
-use domain::message::{MessageRecord, ScheduledRecord, Submission};
+use domain::message::{MessageRecord, MessageState, ScheduledRecord, Submission, WaitingMessage};
 use domain::ports::{
-    AcceptResult, Accepted, Cancel, ListRange, MessageStore, StoreError, StoredAnswer,
+    AcceptResult, Accepted, Cancel, ListRange, MessageStore, Replace, StoreError, StoredAnswer,
     accept_results,
 };
 use domain::{Channel, Timestamp};
@@ -16,8 +17,10 @@ use tokio_postgres::Row;
 
 use super::accept::{self, CarefulBatch, PlainBatch};
 use super::fault::Fault;
+use super::replace::ReplaceMessage;
 use super::retry::Retryable;
 use super::{PostgresStore, billing, column, idempotency, retry};
+use crate::rows::waiting::WaitingColumns;
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
 use crate::sql::messages as sql;
 
@@ -45,6 +48,8 @@ const CANCEL: &str = concat!(
     ")
     SELECT id FROM cancelled"
 );
+/// How often a replacement is tried again because another one moved the message.
+const MAX_MOVED: u32 = 10;
 /// Skips rows that another node is deleting.
 const PRUNE: &str = "
     WITH old AS MATERIALIZED (
@@ -206,6 +211,42 @@ impl MessageStore for PostgresStore {
         }))
     }
 
+    async fn find_waiting(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<WaitingMessage>, StoreError> {
+        self.find(
+            "find a scheduled message",
+            sql::FIND_WAITING.postgres,
+            &[&id.as_i64(), &account.as_i64()],
+            waiting,
+        )
+        .await
+    }
+
+    async fn replace(&self, by: Submission) -> Result<Result<Replace, NotPaid>, StoreError> {
+        let (account, id) = (by.account, by.recipients[0].id);
+        let work = ReplaceMessage(by);
+        let mut moved = 0;
+        loop {
+            match retry::run(&self.pool, "replace a message", &work).await? {
+                Ok(true) => return Ok(Ok(Replace::Done)),
+                Ok(false) => {}
+                Err(not_paid) => return Ok(Err(not_paid)),
+            }
+            let Some(message) = self.find_message(account, id).await? else {
+                return Ok(Ok(Replace::Unknown));
+            };
+            let waits = matches!(message.state, MessageState::Scheduled { .. });
+            if !waits || message.channel != Channel::Sms || moved == MAX_MOVED {
+                let state = rows::not_waiting(message.state);
+                return Ok(Ok(Replace::NotWaiting(state)));
+            }
+            moved += 1;
+        }
+    }
+
     async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let values = (micros(now), i64::from(limit));
         let read = |row: &Row| u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"));
@@ -249,4 +290,8 @@ fn message(row: &Row) -> Result<MessageRecord, Corrupt> {
 
 fn scheduled(row: &Row) -> Result<ScheduledRecord, Corrupt> {
     ScheduledColumns::read(row)?.record()
+}
+
+fn waiting(row: &Row) -> Result<WaitingMessage, Corrupt> {
+    WaitingColumns::read(row)?.message()
 }

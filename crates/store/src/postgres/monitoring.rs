@@ -19,10 +19,10 @@ const LIST_WAITING: &str = concat!(
         (SELECT 0::bigint UNION ALL SELECT -1 - id FROM pool UNION ALL SELECT id FROM node)
     SELECT lane.lane,
         (SELECT count(*) FROM
-            (SELECT 1 FROM open AS o JOIN queue AS q ON q.owner = ANY(ARRAY[o.owner])
-            WHERE q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS due),
-        (SELECT min(first_us) FROM (SELECT (SELECT min(q.due_us) FROM queue AS q
-            WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us) AS first_us FROM open AS o) AS f)
+            (SELECT 1 FROM open AS o CROSS JOIN LATERAL (SELECT 1 FROM queue AS q
+                WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS q LIMIT $1) AS due),
+        (SELECT min(q.due_us) FROM open AS o CROSS JOIN LATERAL (SELECT q.due_us FROM queue AS q
+            WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us ORDER BY q.due_us LIMIT 1) AS q)
     FROM lane, clock"
 );
 const SIZE: &str = "SELECT pg_database_size(current_database())";

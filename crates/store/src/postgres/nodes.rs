@@ -59,6 +59,8 @@ const REMOVE_DEAD: &str = concat!(
         ON CONFLICT (topic, subject) DO UPDATE SET level = 1, told = 0, since_us = excluded.since_us
     ), notes AS (
         DELETE FROM carrier WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
+    ), sessions AS (
+        DELETE FROM smpp_session WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
     ), demands AS (
         DELETE FROM bind_wish WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
     ), binds AS (
@@ -76,6 +78,7 @@ const REMOVE_DEAD: &str = concat!(
 const LEAVE: &str = "
     WITH forgotten AS (DELETE FROM node WHERE id = $1),
     notes AS (DELETE FROM carrier WHERE node = $1),
+    sessions AS (DELETE FROM smpp_session WHERE node = $1),
     demands AS (DELETE FROM bind_wish WHERE node = $1),
     binds AS (UPDATE bind SET owner = 0 WHERE owner = $1),
     messages AS (UPDATE queue SET owner = 0 WHERE owner = $1)

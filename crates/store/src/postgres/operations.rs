@@ -40,6 +40,8 @@ const LIST_NODES: &str = concat!(
     FROM node ORDER BY id"
 );
 /// The number of each queue, the number of its rows, and its first time.
+///
+/// A first time is `ORDER BY … LIMIT 1`: `min()` reads the whole queue if its plan was made while the queue was empty.
 const LIST_QUEUES: &str = concat!(
     "WITH RECURSIVE clock (now_us) AS MATERIALIZED (SELECT ",
     now_us!(),
@@ -49,40 +51,41 @@ const LIST_QUEUES: &str = concat!(
     ), open (owner) AS MATERIALIZED (SELECT 0::bigint UNION ALL SELECT -1 - id FROM pool)
     SELECT 0::smallint, lane.lane,
         (SELECT count(*) FROM
-            (SELECT 1 FROM open AS o JOIN queue AS q ON q.owner = ANY(ARRAY[o.owner])
-            WHERE q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS due),
-        (SELECT min(first_us) FROM (SELECT (SELECT min(q.due_us) FROM queue AS q
-            WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us) AS first_us FROM open AS o) AS f)
+            (SELECT 1 FROM open AS o CROSS JOIN LATERAL (SELECT 1 FROM queue AS q
+                WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS q LIMIT $1) AS due),
+        (SELECT min(q.due_us) FROM open AS o CROSS JOIN LATERAL (SELECT q.due_us FROM queue AS q
+            WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us ORDER BY q.due_us LIMIT 1) AS q)
     FROM lane, clock
     UNION ALL
     SELECT 1::smallint, lane.lane,
         (SELECT count(*) FROM
             (SELECT 1 FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us > now_us LIMIT $1) AS later),
-        (SELECT min(q.due_us) FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us > now_us)
+        (SELECT q.due_us FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us > now_us
+            ORDER BY q.due_us LIMIT 1)
     FROM lane, clock
     UNION ALL
     SELECT 2::smallint, 0::smallint, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner > 0 LIMIT $1) AS held), NULL
     UNION ALL
     SELECT 3::smallint, 0::smallint, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = -1 LIMIT $1) AS sent),
-        (SELECT min(due_us) FROM queue WHERE owner = -1 AND lane = 0)
+        (SELECT due_us FROM queue WHERE owner = -1 AND lane = 0 ORDER BY due_us LIMIT 1)
     UNION ALL
     SELECT 7::smallint, 0::smallint, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = $2 LIMIT $1) AS aside),
-        (SELECT min(first_us) FROM (SELECT (SELECT min(q.due_us) FROM queue AS q
-            WHERE q.owner = $2 AND q.lane = lane.lane) AS first_us FROM lane) AS f)
+        (SELECT min(q.due_us) FROM lane CROSS JOIN LATERAL (SELECT q.due_us FROM queue AS q
+            WHERE q.owner = $2 AND q.lane = lane.lane ORDER BY q.due_us LIMIT 1) AS q)
     UNION ALL
     SELECT 4::smallint, 0::smallint,
         (SELECT count(*) FROM (
             SELECT 1 FROM callback_queue WHERE owner > 0
             UNION ALL SELECT 1 FROM callback_queue WHERE owner < 0
             UNION ALL SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us <= now_us LIMIT $1) AS due),
-        least((SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us <= now_us),
-            (SELECT min(q.due_us) FROM receiver AS r CROSS JOIN LATERAL
-                (SELECT min(due_us) AS due_us FROM callback_queue WHERE callback_queue.owner = r.owner) AS q))
+        least((SELECT due_us FROM callback_queue WHERE owner = 0 AND due_us <= now_us ORDER BY due_us LIMIT 1),
+            (SELECT min(q.due_us) FROM receiver AS r CROSS JOIN LATERAL (SELECT due_us FROM callback_queue
+                WHERE callback_queue.owner = r.owner ORDER BY due_us LIMIT 1) AS q))
     FROM clock
     UNION ALL
     SELECT 5::smallint, 0::smallint,
         (SELECT count(*) FROM (SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us > now_us LIMIT $1) AS later),
-        (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us > now_us)
+        (SELECT due_us FROM callback_queue WHERE owner = 0 AND due_us > now_us ORDER BY due_us LIMIT 1)
     FROM clock
     UNION ALL
     SELECT 6::smallint, 0::smallint,

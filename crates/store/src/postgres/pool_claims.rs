@@ -178,10 +178,10 @@ fn more(ranges: &[PoolRange], rows: &[Row]) -> Result<Vec<(PoolId, Priority)>, C
             .entry((column(row, 15)?, column(row, 17)?))
             .or_default();
         taken.rows += 1;
-        taken.accounts = column(row, 23)?;
-        let second: i64 = column(row, 22)?;
+        taken.accounts = column(row, 24)?;
+        let second: i64 = column(row, 23)?;
         if second > 0 {
-            let of_account = taken.second.entry(column(row, 21)?).or_default();
+            let of_account = taken.second.entry(column(row, 22)?).or_default();
             *of_account = (second, of_account.1 + 1);
         }
     }

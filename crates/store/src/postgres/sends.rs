@@ -53,8 +53,10 @@ const REMOVE: &str = "
     DELETE FROM queue AS q USING given AS g
     WHERE q.owner = ANY(ARRAY[g.node]) AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
     RETURNING q.id";
-const COUNT_UNKNOWN: &str =
-    "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ANY($1::bigint[])";
+/// Until the message ends, its carrier is the one that did not answer.
+const COUNT_UNKNOWN: &str = "
+    UPDATE message AS m SET unknown_tries = m.unknown_tries + 1, carrier = g.carrier
+    FROM UNNEST($1::bigint[], $2::text[]) AS g (id, carrier) WHERE m.id = ANY(ARRAY[g.id])";
 const REMOVE_EXPIRED: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT owner, lane, due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ",
@@ -236,8 +238,8 @@ struct Plan<'a> {
     refs: Vec<PartRefs<'a>>,
     removals: QueueRowKeys,
     endings: Vec<EndedAttempt<'a>>,
-    /// Messages with an attempt of unknown outcome.
-    unknown: Vec<i64>,
+    /// Messages with an attempt of unknown outcome, and their carriers.
+    unknown: Vec<(i64, &'a str)>,
 }
 
 impl<'a> Plan<'a> {
@@ -288,8 +290,8 @@ impl<'a> Plan<'a> {
                     .as_ref()
                     .filter(|(_, references)| !references.is_empty());
                 self.refs.extend(taken.map(|taken| part_refs(taken, true)));
-                if matches!(settlement.sent, SendResult::Unknown(_)) {
-                    self.unknown.push(id);
+                if let SendResult::Unknown { carrier, .. } = &settlement.sent {
+                    self.unknown.push((id, carrier));
                 }
             }
             Move::Remove(ending) => {
@@ -312,11 +314,11 @@ impl<'a> Plan<'a> {
         transaction: &Transaction<'_>,
         settled: &HashSet<i64>,
     ) -> Result<(), Fault> {
-        let unknown = self.unknown.iter().filter(|id| settled.contains(id));
-        let unknown: Vec<i64> = unknown.copied().collect();
-        if !unknown.is_empty() {
+        let unknown = self.unknown.iter().filter(|(id, _)| settled.contains(id));
+        let (ids, carriers): (Vec<i64>, Vec<&str>) = unknown.copied().unzip();
+        if !ids.is_empty() {
             let statement = transaction.prepare_cached(COUNT_UNKNOWN).await?;
-            transaction.execute(&statement, &[&unknown]).await?;
+            transaction.execute(&statement, &[&ids, &carriers]).await?;
         }
         Ok(())
     }

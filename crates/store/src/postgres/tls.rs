@@ -40,7 +40,7 @@ pub(super) enum TlsFault {
     NoCertificate(PathBuf),
     #[error("sslcert and sslkey do not fit together, or are of a kind that is not supported")]
     ClientCertificate(#[source] rustls::Error),
-    #[error("'{0}' is no host name that a certificate can have")]
+    #[error("'{0}' is not a host name that a certificate can have")]
     Name(String),
     #[error("TLS is not possible without a host name")]
     NoName,

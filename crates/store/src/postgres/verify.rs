@@ -23,13 +23,6 @@ use crate::rows::verify::{
 use crate::rows::{Corrupt, micros};
 use crate::sql::{Sql, verify as sql};
 
-const WITHDRAW: &str = "
-    WITH withdrawn AS (
-        DELETE FROM verification WHERE id = $1 AND state = 0 RETURNING number, created_us, account_id
-    )
-    DELETE FROM code_sent AS s USING withdrawn AS w
-    WHERE s.number = w.number AND s.sent_us = w.created_us AND s.account_id = w.account_id";
-
 /// Stores a code, in the place of a pending one for the same number.
 struct Start<'a>(&'a NewVerification);
 
@@ -63,6 +56,33 @@ impl Retryable for Start<'_> {
         let id = create(&transaction, new).await?;
         transaction.commit().await?;
         Ok(Started::New(id))
+    }
+}
+
+/// Deletes a code that is pending, and makes the one that it replaced pending again. A check of the code, which locks its
+/// row, comes before or after.
+struct Withdraw(VerificationId);
+
+impl Retryable for Withdraw {
+    type Output = ();
+
+    async fn run(&self, client: &mut Object) -> Result<(), Fault> {
+        let id = self.0.as_i64();
+        let transaction = client.transaction().await?;
+        let found = find(&transaction, sql::FIND_WITHDRAWN.postgres, &[&id]).await?;
+        let Some(found) = found.as_ref().map(verification).transpose()? else {
+            return Ok(());
+        };
+        // No code may be started meanwhile, because a number has one pending code.
+        codes::lock(&transaction, found.to, found.account).await?;
+        execute(&transaction, sql::UNCOUNT.postgres, &[&id]).await?;
+        if execute(&transaction, sql::WITHDRAW.postgres, &[&id]).await? == 1 {
+            let (account, number) = (found.account.as_i64(), found.to.as_i64());
+            let values: Values<'_> = &[&account, &number, &id];
+            execute(&transaction, sql::RESTORE.postgres, values).await?;
+        }
+        transaction.commit().await?;
+        Ok(())
     }
 }
 
@@ -167,9 +187,7 @@ impl VerifyStore for PostgresStore {
     }
 
     async fn withdraw_verification(&self, id: VerificationId) -> Result<(), StoreError> {
-        self.execute("withdraw a verification", WITHDRAW, &[&id.as_i64()])
-            .await
-            .map(drop)
+        retry::run(&self.pool, "withdraw a verification", &Withdraw(id)).await
     }
 
     async fn check_verification(

@@ -33,6 +33,8 @@ pub(crate) struct QueuedMessageColumns {
     /// The owner before the claim.
     pub(crate) owner: i64,
     pub(crate) unknown_tries: i16,
+    /// Until the message ends, the carrier that did not answer.
+    pub(crate) carrier: Option<String>,
     pub(crate) trace: Option<Vec<u8>>,
     pub(crate) notice: Option<i16>,
 }
@@ -56,6 +58,7 @@ impl QueuedMessageColumns {
             tries: u32::try_from(self.tries).map_err(|_| Corrupt("tries"))?,
             pool: pool_of(self.owner),
             unknown_tries: u32::from(self.unknown_tries.unsigned_abs()),
+            unanswered_by: self.carrier.filter(|_| self.unknown_tries > 0),
             trace: trace(self.trace.as_deref()).map(|trace| *trace),
             text: utf8(self.body)?,
         })
@@ -158,7 +161,7 @@ pub(crate) fn attempt(claim: &Claim) -> i32 {
     i32::try_from(claim.attempt).unwrap_or(i32::MAX)
 }
 
-fn recipient(number: i64) -> Result<Msisdn, Corrupt> {
+pub(super) fn recipient(number: i64) -> Result<Msisdn, Corrupt> {
     Msisdn::from_i64(number).ok_or(Corrupt("recipient"))
 }
 
@@ -287,7 +290,7 @@ impl<'a> Move<'a> {
                 pool_expires_us: None,
                 taken: Some((carrier, distinct(references))),
             },
-            SendResult::Later(time) | SendResult::Unknown(time) => wait(*time, 0),
+            SendResult::Later(time) | SendResult::Unknown { again: time, .. } => wait(*time, 0),
             SendResult::Retry(time) => wait(*time, 1),
             // It keeps its due time, and so its position in the queue.
             SendResult::Pooled { pool, account } => Self::To {

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use domain::access::{Access, AccessLimits};
 use domain::person::PasswordHash;
 use domain::ports::{NewSmppUser, SmppCredentials};
-use domain::smpp_user::{ReceiptFormat, SmppLimits, SmppUser};
-use domain::{Permission, SmppUserId};
+use domain::smpp_user::{
+    ReceiptFormat, SessionReport, SmppLimits, SmppSession, SmppUser, SmppUserOptions,
+};
+use domain::{NodeId, Permission, SmppUserId};
 
-use super::{Corrupt, SqlRow, account_id, billing, micros, timestamp};
+use super::{Corrupt, SqlRow, account_id, billing, micros, node_id, timestamp};
 
 /// Where a password is read after the columns of its user.
 const PASSWORD: usize = 18;
@@ -36,36 +38,83 @@ pub(crate) fn smpp_user_id(number: i64) -> Result<SmppUserId, Corrupt> {
     SmppUserId::from_i64(number).ok_or(Corrupt("SMPP user ID"))
 }
 
-/// The stored form of a user, in the order in which statements take it.
+/// The stored form of a user.
 pub(crate) struct NewColumns {
     pub(crate) account_id: i64,
-    pub(crate) texts: [String; 9],
-    pub(crate) max_binds: Option<i64>,
-    pub(crate) max_per_second: Option<i64>,
+    pub(crate) system_id: String,
+    pub(crate) password: String,
+    pub(crate) options: OptionColumns,
     pub(crate) created_us: i64,
 }
 
 impl NewColumns {
     pub(crate) fn new(user: &NewSmppUser) -> Self {
-        let receipts = user.receipts;
         Self {
             account_id: user.account.as_i64(),
+            system_id: user.system_id.to_string(),
+            password: user.password.as_str().to_owned(),
+            options: OptionColumns::new(&user.options),
+            created_us: micros(user.created_at),
+        }
+    }
+}
+
+/// The stored form of a user's options.
+pub(crate) struct OptionColumns {
+    /// In the order in which statements take them.
+    pub(crate) texts: [String; 7],
+    pub(crate) max_binds: Option<i64>,
+    pub(crate) max_per_second: Option<i64>,
+}
+
+impl OptionColumns {
+    pub(crate) fn new(options: &SmppUserOptions) -> Self {
+        let (limits, receipts) = (&options.limits, options.receipts);
+        Self {
             texts: [
-                user.system_id.to_string(),
-                user.password.as_str().to_owned(),
-                user.allow.to_string(),
-                user.access_limits.senders.to_string(),
-                user.access_limits.countries.to_string(),
-                user.limits.binds.to_string(),
+                options.allow.to_string(),
+                options.access_limits.senders.to_string(),
+                options.access_limits.countries.to_string(),
+                limits.binds.to_string(),
                 receipts.date.name().to_owned(),
                 receipts.id.name().to_owned(),
                 receipts.error.name().to_owned(),
             ],
-            max_binds: user.limits.max_binds.map(i64::from),
-            max_per_second: user.limits.max_per_second.map(i64::from),
-            created_us: micros(user.created_at),
+            max_binds: limits.max_binds.map(i64::from),
+            max_per_second: limits.max_per_second.map(i64::from),
         }
     }
+}
+
+/// The stored form of sessions, in columns.
+#[derive(Default)]
+pub(crate) struct SessionColumns {
+    pub(crate) numbers: Vec<i64>,
+    pub(crate) users: Vec<i64>,
+    pub(crate) reports: Vec<String>,
+}
+
+impl SessionColumns {
+    pub(crate) fn new(sessions: &[SmppSession]) -> Self {
+        let mut columns = Self::default();
+        for session in sessions {
+            columns.numbers.push(session.number.cast_signed());
+            columns.users.push(session.user.as_i64());
+            columns.reports.push(session.report.to_json());
+        }
+        columns
+    }
+}
+
+/// Reads a session and its node.
+pub(crate) fn read_session<R: SqlRow>(row: &R) -> Result<(NodeId, SmppSession), R::Error> {
+    let report: String = row.column(3)?;
+    let session = SmppSession {
+        number: row.column::<i64>(1)?.cast_unsigned(),
+        user: smpp_user_id(row.column(2)?)?,
+        report: SessionReport::from_json(&report).ok_or(Corrupt("report of a session"))?,
+    };
+    Ok((node_id(row.column(0)?)?, session))
 }
 
 struct Columns {

@@ -6,8 +6,8 @@ pub(crate) const LIST_POOLED: Sql = sql!(
     "WITH lane (lane) AS (VALUES (CAST(0 AS SMALLINT)), (CAST(1 AS SMALLINT)), (CAST(2 AS SMALLINT)))
     SELECT p.carrier,
         (SELECT count(*) FROM (SELECT 1 FROM queue AS q WHERE q.owner = -1 - p.id LIMIT ?1) AS few),
-        (SELECT min(first_us) FROM (SELECT (SELECT min(q.due_us) FROM queue AS q
-            WHERE q.owner = -1 - p.id AND q.lane = lane.lane) AS first_us FROM lane) AS f)
+        (SELECT min(first_us) FROM (SELECT (SELECT q.due_us FROM queue AS q
+            WHERE q.owner = -1 - p.id AND q.lane = lane.lane ORDER BY q.due_us LIMIT 1) AS first_us FROM lane) AS f)
     FROM pool AS p ORDER BY p.id DESC LIMIT 200"
 );
 pub(crate) const LIST_BALANCES: Sql = sql!(

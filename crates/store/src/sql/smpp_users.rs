@@ -24,8 +24,8 @@ pub(crate) const FIND_ONE_SQLITE: &str = select!("", "u.id = ?1");
 pub(crate) const FIND_MANY_POSTGRES: &str = select!("", "u.id = ANY($1::bigint[])");
 
 pub(crate) const SET_BINDS: Sql = sql!(
-    "INSERT INTO smpp_bind (user_id, node, binds) VALUES (?1, ?2, ?3)
-    ON CONFLICT (user_id, node) DO UPDATE SET binds = excluded.binds"
+    "INSERT INTO smpp_bind (user_id, node, binds, senders) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (user_id, node) DO UPDATE SET binds = excluded.binds, senders = excluded.senders"
 );
 /// The rows of nodes that are gone are deleted with the last session of a user on a node.
 pub(crate) const DELETE_BINDS: Sql = sql!(

@@ -42,6 +42,12 @@ pub(crate) const UNCOUNT: Sql = sql!(
         (SELECT number, created_us, account_id FROM verification WHERE id = ?1 AND state = 0)"
 );
 pub(crate) const WITHDRAW: Sql = sql!("DELETE FROM verification WHERE id = ?1 AND state = 0");
+pub(crate) const FIND_WITHDRAWN: Sql = verification!("WHERE id = ?1 AND state = 0");
+/// The code that a withdrawn one had replaced. Of the others of this number, only the newest can be that.
+pub(crate) const RESTORE: Sql = sql!(
+    "UPDATE verification SET state = 0 WHERE state = 2 AND id =
+        (SELECT max(id) FROM verification WHERE account_id = ?1 AND number = ?2 AND id < ?3)"
+);
 /// The newest codes since a time, of all accounts.
 macro_rules! recent {
     () => {

@@ -5,7 +5,8 @@ use domain::access::Access;
 use domain::billing::EntryKind;
 use domain::ids::{AccountId, TokenId};
 use domain::ports::{
-    AccessStore, AccountRecord, Cursor, NewAccount, NewToken, Page, StoreError, TokenRecord,
+    AccessStore, AccountRecord, Cursor, NewAccount, NewToken, Page, StoreError, TokenInput,
+    TokenRecord,
 };
 use domain::{Money, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
@@ -35,6 +36,15 @@ const TOKEN: &str = "
 const CREATE_TOKEN: &str = "
     INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
+const CHANGE_TOKEN: &str = "
+    UPDATE token SET name = ?3, permissions = ?4, allow_ips = ?5, expires_us = ?6
+    WHERE account_id = ?1 AND id = ?2 AND kind = 0 AND revoked_us IS NULL";
+/// Without a time (?3), it revokes the token at ?4.
+const END_REPLACED: &str = "
+    UPDATE token SET
+        expires_us = min(coalesce(expires_us, ?3), coalesce(?3, expires_us)),
+        revoked_us = CASE WHEN ?3 IS NULL THEN ?4 END
+    WHERE account_id = ?1 AND id = ?2 AND kind = 0 AND revoked_us IS NULL";
 const IS_TOKEN_OF: &str = "SELECT EXISTS (SELECT 1 FROM token WHERE id = ?1 AND account_id = ?2)";
 const RECORD_USE: &str = "
     UPDATE token SET last_used_us = ?2 WHERE hash = ?1 AND (last_used_us IS NULL OR last_used_us < ?2)";
@@ -124,6 +134,40 @@ impl AccessStore for SqliteStore {
             .await
     }
 
+    async fn change_token(
+        &self,
+        account: AccountId,
+        id: TokenId,
+        input: &TokenInput,
+    ) -> Result<bool, StoreError> {
+        let input = input.clone();
+        self.write("change a token", move |db| {
+            let values = params![
+                account.as_i64(),
+                id.as_i64(),
+                input.name,
+                input.permissions.to_names(),
+                input.allow.to_string(),
+                input.expires.map(micros),
+            ];
+            change(db, CHANGE_TOKEN, values)
+        })
+        .await
+    }
+
+    async fn replace_token(
+        &self,
+        replaced: TokenId,
+        until: Option<Timestamp>,
+        token: &NewToken,
+    ) -> Result<Option<TokenId>, StoreError> {
+        let (token, until_us) = (token.clone(), until.map(micros));
+        self.write("replace a token", move |db| {
+            replace_token(db, replaced, until_us, &token)
+        })
+        .await
+    }
+
     async fn revoke_token(
         &self,
         account: Option<AccountId>,
@@ -189,6 +233,25 @@ fn create_token(db: &Connection, token: &NewToken) -> Result<TokenId> {
         .query_row(values, |row| row.get(0))?;
     raise_version(db)?;
     Ok(rows::token_id(id)?)
+}
+
+/// Creates a token and ends the one that it replaces; `None` when there is none to replace.
+fn replace_token(
+    db: &Connection,
+    replaced: TokenId,
+    until_us: Option<i64>,
+    token: &NewToken,
+) -> Result<Option<TokenId>> {
+    let values = params![
+        token.account.as_i64(),
+        replaced.as_i64(),
+        until_us,
+        micros(token.created_at),
+    ];
+    if db.prepare_cached(END_REPLACED)?.execute(values)? == 0 {
+        return Ok(None);
+    }
+    create_token(db, token).map(Some)
 }
 
 /// Revokes a token, and with a refresh token all of its family; `false` when there is none to revoke.

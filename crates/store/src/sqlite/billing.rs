@@ -19,7 +19,7 @@ use crate::sql::billing as sql;
 mod charging;
 mod grants;
 
-pub(super) use charging::BatchCharges;
+pub(super) use charging::{BatchCharges, charge_more};
 
 /// Accounts as `a`, each with its newest ledger entry as `l`, which has the balance.
 macro_rules! account_with_balance {
@@ -254,11 +254,22 @@ pub(super) fn refund(
     if price_micros == 0 {
         return Ok(());
     }
+    give_back(db, account_id, price_micros, 1, at_us)
+}
+
+/// Refunds an amount for a number of messages; 0 for a part of the price of a message that goes on.
+pub(super) fn give_back(
+    db: &Connection,
+    account_id: i64,
+    amount_micros: i64,
+    messages: u32,
+    at_us: i64,
+) -> Result<()> {
     let refund = Change {
         account_id,
         kind: EntryKind::Refund,
-        amount_micros: price_micros,
-        messages: 1,
+        amount_micros,
+        messages,
         note: None,
         at_us,
     };

@@ -28,7 +28,7 @@ const CLAIM: &str = "
 const SET_QUEUED: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
 const READ_MESSAGE: &str = "
     SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us, channel,
-        interactive, unknown_tries, trace, notice FROM message
+        interactive, unknown_tries, trace, notice, carrier FROM message
     WHERE id = ?1";
 const SET_ROW_ASIDE: &str = "
     UPDATE queue SET owner = ?1 WHERE owner = ?2 AND lane = ?3 AND due_us = ?4 AND id = ?5";
@@ -190,6 +190,7 @@ impl Claims<'_> {
                 unknown_tries: row.get(12)?,
                 trace: row.get(13)?,
                 notice: row.get(14)?,
+                carrier: row.get(15)?,
                 due_us,
                 attempt,
                 tries,

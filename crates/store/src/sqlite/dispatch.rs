@@ -163,6 +163,14 @@ impl DispatchStore for SqliteStore {
         read_all(OPERATION, ended, EndedColumns::ended)
     }
 
+    async fn has_early_receipt(&self, of: &CarrierRef) -> Result<bool, StoreError> {
+        let of = of.clone();
+        self.read("find an early receipt", move |db| {
+            receipts::has_early(db, &of)
+        })
+        .await
+    }
+
     async fn list_in_transit(
         &self,
         carrier: &str,

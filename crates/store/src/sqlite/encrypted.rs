@@ -1,7 +1,7 @@
 //! Encrypts everything that is not encrypted with the current key of the file.
 
 use domain::KeyRing;
-use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, TransactionBehavior, params};
 
 use crate::rows::encrypted::{
     BATCH, Encrypting, KeyRow, plan_context, renew, renew_text, secret_context, totp_context,
@@ -71,9 +71,7 @@ pub(super) fn prepare(
                 .map_err(failed)?;
         }
     }
-    let renewed = renew_accounts(&transaction, &keys, &failed)?
-        + renew_people(&transaction, &keys, &failed)?
-        + renew_plans(&transaction, &keys, &failed)?;
+    let renewed = renew_secrets(&transaction, &keys, &failed)?;
     transaction.commit().map_err(failed)?;
     connection
         .execute_batch("PRAGMA secure_delete = OFF")
@@ -82,7 +80,7 @@ pub(super) fn prepare(
 }
 
 fn find(db: &Connection) -> Result<Option<KeyRow>> {
-    let read = |row: &rusqlite::Row<'_>| {
+    let read = |row: &Row<'_>| {
         Ok(KeyRow {
             key_id: row.get(0)?,
             proof: row.get(1)?,
@@ -106,17 +104,20 @@ fn needs_renewal(db: &Connection, keys: &KeyRing) -> Result<bool> {
             .exists(params![keys.head(), 1])?)
 }
 
-fn renew_accounts(
+/// Renews the rows that a statement finds, a batch at a time, until it finds none.
+fn renew_rows<T>(
     db: &Connection,
-    keys: &KeyRing,
+    list: &str,
+    head: &dyn ToSql,
     failed: &impl Fn(rusqlite::Error) -> OpenError,
-) -> Result<u64, OpenError> {
-    type Page = (i64, String, String, Option<String>);
-    let find = || -> Result<Vec<Page>> {
-        let mut statement = db.prepare(LIST_ACCOUNTS_TO_RENEW)?;
-        let read =
-            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-        let rows = statement.query_map(params![keys.text_head(), BATCH], read)?;
+    renew: impl Fn(T) -> Result<usize, OpenError>,
+) -> Result<u64, OpenError>
+where
+    T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
+{
+    let find = || -> Result<Vec<T>> {
+        let mut statement = db.prepare(list)?;
+        let rows = statement.query_map(params![head, BATCH], |row| T::try_from(row))?;
         rows.collect()
     };
     let mut renewed = 0;
@@ -125,70 +126,43 @@ fn renew_accounts(
         if found.is_empty() {
             return Ok(renewed);
         }
-        for (id, name, newest, former) in found {
-            let context = secret_context(&name);
-            let newest = renew_text(keys, &context, &newest)?;
-            let former = former.map(|text| renew_text(keys, &context, &text));
-            let values = params![id, newest, former.transpose()?];
-            db.execute(RENEW_ACCOUNT, values).map_err(failed)?;
+        for row in found {
+            renew(row)?;
             renewed += 1;
         }
     }
 }
 
-fn renew_plans(
+fn renew_secrets(
     db: &Connection,
     keys: &KeyRing,
     failed: &impl Fn(rusqlite::Error) -> OpenError,
 ) -> Result<u64, OpenError> {
-    let find = || -> Result<Vec<(u32, String)>> {
-        let mut statement = db.prepare(LIST_PLANS_TO_RENEW)?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let rows = statement.query_map(params![keys.text_head(), BATCH], read)?;
-        rows.collect()
+    let (head, text_head) = (keys.head(), keys.text_head());
+    let account = |(id, name, newest, former): (i64, String, String, Option<String>)| {
+        let context = secret_context(&name);
+        let newest = renew_text(keys, &context, &newest)?;
+        let former = former.map(|text| renew_text(keys, &context, &text));
+        let values = params![id, newest, former.transpose()?];
+        db.execute(RENEW_ACCOUNT, values).map_err(failed)
     };
-    let mut renewed = 0;
-    loop {
-        let found = find().map_err(failed)?;
-        if found.is_empty() {
-            return Ok(renewed);
-        }
-        for (version, content) in found {
-            let content = renew_text(keys, &plan_context(version), &content)?;
-            db.execute(RENEW_PLAN, params![version, content])
-                .map_err(failed)?;
-            renewed += 1;
-        }
-    }
-}
-
-fn renew_people(
-    db: &Connection,
-    keys: &KeyRing,
-    failed: &impl Fn(rusqlite::Error) -> OpenError,
-) -> Result<u64, OpenError> {
-    type Page = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
-    let find = || -> Result<Vec<Page>> {
-        let mut statement = db.prepare(LIST_PEOPLE_TO_RENEW)?;
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        let rows = statement.query_map(params![keys.head(), BATCH], read)?;
-        rows.collect()
+    let person = |(id, active, offered): (i64, Option<Vec<u8>>, Option<Vec<u8>>)| {
+        let context = totp_context(id);
+        let again = |value: Option<Vec<u8>>| {
+            let again = value.map(|value| renew(keys, &context, &value));
+            again.transpose()
+        };
+        let values = params![id, again(active)?, again(offered)?];
+        db.execute(RENEW_PERSON, values).map_err(failed)
     };
-    let mut renewed = 0;
-    loop {
-        let found = find().map_err(failed)?;
-        if found.is_empty() {
-            return Ok(renewed);
-        }
-        for (id, active, offered) in found {
-            let context = totp_context(id);
-            let again = |value: Option<Vec<u8>>| {
-                let again = value.map(|value| renew(keys, &context, &value));
-                again.transpose()
-            };
-            let values = params![id, again(active)?, again(offered)?];
-            db.execute(RENEW_PERSON, values).map_err(failed)?;
-            renewed += 1;
-        }
-    }
+    let plan = |(version, content): (u32, String)| {
+        let content = renew_text(keys, &plan_context(version), &content)?;
+        let values = params![version, content];
+        db.execute(RENEW_PLAN, values).map_err(failed)
+    };
+    Ok(
+        renew_rows(db, LIST_ACCOUNTS_TO_RENEW, &text_head, failed, account)?
+            + renew_rows(db, LIST_PEOPLE_TO_RENEW, &head, failed, person)?
+            + renew_rows(db, LIST_PLANS_TO_RENEW, &text_head, failed, plan)?,
+    )
 }

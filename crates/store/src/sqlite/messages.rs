@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use domain::billing::NotPaid;
 use domain::ids::{AccountId, MessageId};
 use domain::message::lookup::LookupRecord;
-use domain::message::{MessageRecord, MessageState, ScheduledRecord, Submission};
+use domain::message::{MessageRecord, MessageState, ScheduledRecord, Submission, WaitingMessage};
 use domain::ports::{
-    AcceptResult, Cancel, ListRange, MessageStore, StoreError, StoredAnswer, accept_results,
+    AcceptResult, Cancel, ListRange, MessageStore, Replace, StoreError, StoredAnswer,
+    accept_results,
 };
 use domain::{Channel, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{SqliteStore, accept, billing};
+use super::{SqliteStore, accept, billing, replace};
 use crate::rows::traffic::{self, EndedMessage, Tally};
+use crate::rows::waiting::WaitingColumns;
 use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns, micros};
 use crate::sql::messages as sql;
 
@@ -124,6 +127,22 @@ impl MessageStore for SqliteStore {
         .await
     }
 
+    async fn find_waiting(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<WaitingMessage>, StoreError> {
+        self.read("find a scheduled message", move |db| {
+            find_waiting(db, account, id)
+        })
+        .await
+    }
+
+    async fn replace(&self, by: Submission) -> Result<Result<Replace, NotPaid>, StoreError> {
+        self.write("replace a message", move |db| replace_or_find(db, &by))
+            .await
+    }
+
     async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
         self.write("prune idempotency keys", move |db| {
             prune_answers(db, micros(now), limit)
@@ -217,6 +236,35 @@ fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Re
     Ok(Cancel::Done)
 }
 
+/// A scheduled message of an account.
+fn find_waiting(
+    db: &Connection,
+    account: AccountId,
+    id: MessageId,
+) -> Result<Option<WaitingMessage>> {
+    let mut statement = db.prepare_cached(sql::FIND_WAITING.sqlite)?;
+    statement
+        .query_row([id.as_i64(), account.as_i64()], waiting)
+        .optional()
+}
+
+/// Replaces a scheduled message, or says why not.
+fn replace_or_find(
+    db: &Connection,
+    by: &Submission,
+) -> Result<std::result::Result<Replace, NotPaid>> {
+    Ok(match replace::replace(db, by)? {
+        Ok(true) => Ok(Replace::Done),
+        Ok(false) => {
+            let found = find(db, by.account, by.recipients[0].id)?;
+            Ok(found.map_or(Replace::Unknown, |message| {
+                Replace::NotWaiting(rows::not_waiting(message.state))
+            }))
+        }
+        Err(not_paid) => Err(not_paid),
+    })
+}
+
 /// Deletes expired keys, the oldest first.
 fn prune_answers(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
     let pruned = db.prepare_cached(PRUNE)?.execute(params![now_us, limit])?;
@@ -229,4 +277,8 @@ fn message(row: &Row<'_>) -> Result<MessageRecord> {
 
 fn scheduled(row: &Row<'_>) -> Result<ScheduledRecord> {
     Ok(ScheduledColumns::read(row)?.record()?)
+}
+
+fn waiting(row: &Row<'_>) -> Result<WaitingMessage> {
+    Ok(WaitingColumns::read(row)?.message()?)
 }

@@ -22,14 +22,16 @@ const REPORT_LOST: &str = "
     ) WHERE TRUE
     ON CONFLICT (topic, subject) DO UPDATE SET level = 1, told = 0, since_us = excluded.since_us";
 const DELETE_OTHERS: &str = "DELETE FROM node WHERE id <> ?1 AND (works OR alive_until_us < ?2)";
-const DELETE_ROWS_OF_OTHERS: [&str; 3] = [
+const DELETE_ROWS_OF_OTHERS: [&str; 4] = [
     "DELETE FROM carrier WHERE node <> ?1",
+    "DELETE FROM smpp_session WHERE node <> ?1",
     "DELETE FROM bind_wish WHERE node <> ?1",
     "UPDATE bind SET owner = 0 WHERE owner <> 0 AND owner <> ?1",
 ];
-const DELETE: [&str; 4] = [
+const DELETE: [&str; 5] = [
     "DELETE FROM node WHERE id = ?1",
     "DELETE FROM carrier WHERE node = ?1",
+    "DELETE FROM smpp_session WHERE node = ?1",
     "DELETE FROM bind_wish WHERE node = ?1",
     "UPDATE bind SET owner = 0 WHERE owner = ?1",
 ];

@@ -1,7 +1,7 @@
 //! Matches receipts with parts.
 
-use domain::delivery::Receipt;
 use domain::delivery::receipt_match::{NumberTail, other_forms};
+use domain::delivery::{CarrierRef, Receipt};
 use domain::ids::NodeId;
 use domain::message::outcome::TakenParts;
 use domain::ports::{InTransit, Inbox};
@@ -35,6 +35,7 @@ const FIND_PART: &str = "
 const INSERT_EARLY: &str = "
     INSERT INTO early_receipt (carrier, reference, tail, taken_us, status, error, report, network)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
+const HAS_EARLY: &str = "SELECT 1 FROM early_receipt WHERE carrier = ?1 AND reference = ?2";
 const LIST: &str = "
     SELECT transit.reference, message.recipient, transit.taken_us
     FROM transit JOIN message ON message.id = transit.id
@@ -159,6 +160,12 @@ fn others(receipt: &Receipt) -> Vec<String> {
 fn forms<'a>(receipt: &'a Receipt, others: &'a [String]) -> impl Iterator<Item = (&'a [u8], bool)> {
     let others = others.iter().map(|other| (other.as_bytes(), false));
     std::iter::once((receipt.of.reference.as_bytes(), true)).chain(others)
+}
+
+/// Whether a receipt with this reference waits for its part.
+pub(super) fn has_early(db: &Connection, of: &CarrierRef) -> Result<bool> {
+    let mut find = db.prepare_cached(HAS_EARLY)?;
+    find.exists(params![of.carrier, of.reference.as_bytes()])
 }
 
 /// Parts that a carrier has, sorted by reference.

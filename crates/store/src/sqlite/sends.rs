@@ -15,7 +15,9 @@ use crate::rows::ended::{EndedColumns, SettledColumns};
 use crate::rows::micros;
 use crate::rows::records::{Sent, SentColumns};
 
-const COUNT_UNKNOWN: &str = "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ?1";
+/// Until the message ends, its carrier is the one that did not answer.
+const COUNT_UNKNOWN: &str =
+    "UPDATE message SET unknown_tries = unknown_tries + 1, carrier = ?2 WHERE id = ?1";
 const MOVE: &str = "
     UPDATE queue SET owner = ?6, lane = ?7, due_us = ?8, tries = tries + ?9, account_id = ?10, expires_us = ?11
     WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4 AND attempt = ?5";
@@ -109,8 +111,9 @@ impl Sends<'_> {
         }
         let ended = match moved {
             Moved::Requeued(None) => {
-                if matches!(settlement.sent, SendResult::Unknown(_)) {
-                    self.db.prepare_cached(COUNT_UNKNOWN)?.execute([id])?;
+                if let SendResult::Unknown { carrier, .. } = &settlement.sent {
+                    let mut count = self.db.prepare_cached(COUNT_UNKNOWN)?;
+                    count.execute(params![id, carrier])?;
                 }
                 None
             }

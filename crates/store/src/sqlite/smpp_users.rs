@@ -3,14 +3,17 @@
 use async_trait::async_trait;
 use domain::Timestamp;
 use domain::ids::{AccountId, NodeId, SmppUserId};
-use domain::ports::{NewSmppUser, SmppCredentials, SmppUserStore, StoreError};
-use domain::smpp_user::{SmppUser, SystemId};
+use domain::ports::{NewSmppUser, SmppBinds, SmppCredentials, SmppUserStore, StoreError};
+use domain::smpp_user::{SmppSession, SmppUser, SmppUserOptions, SystemId};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::access::{change, raise_version};
 use super::{SqliteStore, clock};
 use crate::rows::micros;
-use crate::rows::smpp_users::{NewColumns, bind_count, read_credentials, read_user, smpp_user_id};
+use crate::rows::smpp_users::{
+    NewColumns, OptionColumns, SessionColumns, bind_count, read_credentials, read_session,
+    read_user, smpp_user_id,
+};
 use crate::sql::smpp_users as sql;
 
 const CREATE: &str = "
@@ -24,25 +27,30 @@ const BINDS_ELSEWHERE: &str = "
 const COUNT_BINDS: &str = "
     SELECT b.user_id, sum(b.binds) FROM smpp_bind AS b JOIN node ON node.id = b.node
     WHERE node.alive_until_us >= ?1 GROUP BY b.user_id ORDER BY b.user_id";
+const SENDERS_ELSEWHERE: &str = "
+    SELECT b.user_id, sum(b.senders) FROM smpp_bind AS b JOIN node ON node.id = b.node
+    WHERE b.node <> ?1 AND b.senders > 0 AND node.alive_until_us >= ?2 GROUP BY b.user_id";
+const REPORT_SESSION: &str = "
+    INSERT INTO smpp_session (node, number, user_id, report) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (node, number) DO UPDATE SET report = excluded.report";
+const DELETE_SESSION: &str = "DELETE FROM smpp_session WHERE node = ?1 AND number = ?2";
+const LIST_SESSIONS: &str = "
+    SELECT s.node, s.number, s.user_id, s.report FROM smpp_session AS s JOIN node ON node.id = s.node
+    WHERE s.user_id = ?1 AND node.alive_until_us >= ?2 ORDER BY s.node, s.number";
+const CHANGE: &str = "
+    UPDATE smpp_user SET allow_ips = ?2, senders = ?3, countries = ?4, binds = ?5, receipt_date = ?6,
+        receipt_id = ?7, receipt_error = ?8, max_binds = ?9, max_per_second = ?10
+    WHERE system_id = ?1 AND revoked_us IS NULL";
 const REVOKE: &str =
     "UPDATE smpp_user SET revoked_us = ?2 WHERE system_id = ?1 AND revoked_us IS NULL";
 
 fn create(db: &Connection, user: &NewColumns) -> Result<Option<SmppUserId>> {
-    let [
-        system_id,
-        password,
-        allow,
-        senders,
-        countries,
-        binds,
-        date,
-        id,
-        error,
-    ] = &user.texts;
+    let options = &user.options;
+    let [allow, senders, countries, binds, date, id, error] = &options.texts;
     let values = params![
         user.account_id,
-        system_id,
-        password,
+        user.system_id,
+        user.password,
         allow,
         senders,
         countries,
@@ -50,8 +58,8 @@ fn create(db: &Connection, user: &NewColumns) -> Result<Option<SmppUserId>> {
         date,
         id,
         error,
-        user.max_binds,
-        user.max_per_second,
+        options.max_binds,
+        options.max_per_second,
         user.created_us,
     ];
     let created = db
@@ -67,7 +75,7 @@ fn set_binds(
     db: &Connection,
     user: SmppUserId,
     node: NodeId,
-    binds: u32,
+    binds: SmppBinds,
     most: Option<u32>,
 ) -> Result<bool> {
     let (user, node) = (user.as_i64(), node.as_i64());
@@ -76,16 +84,20 @@ fn set_binds(
         let elsewhere: i64 = db
             .prepare_cached(BINDS_ELSEWHERE)?
             .query_row([user, node, now_us], |row| row.get(0))?;
-        if elsewhere.saturating_add(binds.into()) > most.into() {
+        if elsewhere.saturating_add(binds.all.into()) > most.into() {
             return Ok(false);
         }
     }
-    if binds == 0 {
+    if binds.all == 0 {
         db.prepare_cached(sql::DELETE_BINDS.sqlite)?
             .execute([user, node])?;
     } else {
-        db.prepare_cached(sql::SET_BINDS.sqlite)?
-            .execute([user, node, binds.into()])?;
+        db.prepare_cached(sql::SET_BINDS.sqlite)?.execute([
+            user,
+            node,
+            binds.all.into(),
+            binds.senders.into(),
+        ])?;
     }
     Ok(true)
 }
@@ -98,6 +110,25 @@ fn find(db: &Connection, ids: &[SmppUserId]) -> Result<Vec<SmppUser>> {
         found.extend(user.optional()?);
     }
     Ok(found)
+}
+
+fn report_sessions(
+    db: &Connection,
+    node: NodeId,
+    changed: &SessionColumns,
+    ended: &[u64],
+) -> Result<()> {
+    let node = node.as_i64();
+    let mut report = db.prepare_cached(REPORT_SESSION)?;
+    let ids = changed.numbers.iter().zip(&changed.users);
+    for ((number, user), text) in ids.zip(&changed.reports) {
+        report.execute(params![node, number, user, text])?;
+    }
+    let mut delete = db.prepare_cached(DELETE_SESSION)?;
+    for number in ended {
+        delete.execute([node, number.cast_signed()])?;
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -142,7 +173,7 @@ impl SmppUserStore for SqliteStore {
         &self,
         user: SmppUserId,
         node: NodeId,
-        binds: u32,
+        binds: SmppBinds,
         most: Option<u32>,
     ) -> Result<bool, StoreError> {
         self.write("count the sessions of an SMPP user", move |db| {
@@ -158,6 +189,74 @@ impl SmppUserStore for SqliteStore {
             let counts =
                 statement.query_map([now_us], |row| Ok(bind_count(row.get(0)?, row.get(1)?)?));
             counts?.collect()
+        })
+        .await
+    }
+
+    async fn count_smpp_senders_elsewhere(
+        &self,
+        node: NodeId,
+    ) -> Result<Vec<(SmppUserId, u32)>, StoreError> {
+        self.read("count the sessions of SMPP users", move |db| {
+            let now_us = clock::now_us(db)?;
+            let mut statement = db.prepare_cached(SENDERS_ELSEWHERE)?;
+            let counts = statement.query_map([node.as_i64(), now_us], |row| {
+                Ok(bind_count(row.get(0)?, row.get(1)?)?)
+            });
+            counts?.collect()
+        })
+        .await
+    }
+
+    async fn report_smpp_sessions(
+        &self,
+        node: NodeId,
+        changed: &[SmppSession],
+        ended: &[u64],
+    ) -> Result<(), StoreError> {
+        let changed = SessionColumns::new(changed);
+        let ended = ended.to_vec();
+        self.write("store the sessions of SMPP users", move |db| {
+            report_sessions(db, node, &changed, &ended)
+        })
+        .await
+    }
+
+    async fn list_smpp_sessions(
+        &self,
+        user: SmppUserId,
+    ) -> Result<Vec<(NodeId, SmppSession)>, StoreError> {
+        self.read("list the sessions of an SMPP user", move |db| {
+            let now_us = clock::now_us(db)?;
+            let mut statement = db.prepare_cached(LIST_SESSIONS)?;
+            let sessions = statement.query_map([user.as_i64(), now_us], |row| read_session(row));
+            sessions?.collect()
+        })
+        .await
+    }
+
+    async fn change_smpp_user(
+        &self,
+        system_id: &SystemId,
+        options: &SmppUserOptions,
+    ) -> Result<bool, StoreError> {
+        let system_id = system_id.clone();
+        let options = OptionColumns::new(options);
+        self.write("change an SMPP user", move |db| {
+            let [allow, senders, countries, binds, date, id, error] = &options.texts;
+            let values = params![
+                system_id.as_str(),
+                allow,
+                senders,
+                countries,
+                binds,
+                date,
+                id,
+                error,
+                options.max_binds,
+                options.max_per_second,
+            ];
+            change(db, CHANGE, values)
         })
         .await
     }

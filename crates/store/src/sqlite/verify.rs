@@ -28,13 +28,8 @@ impl VerifyStore for SqliteStore {
     }
 
     async fn withdraw_verification(&self, id: VerificationId) -> Result<(), StoreError> {
-        self.write("withdraw a verification", move |db| {
-            db.prepare_cached(sql::UNCOUNT.sqlite)?
-                .execute([id.as_i64()])?;
-            let mut withdraw = db.prepare_cached(sql::WITHDRAW.sqlite)?;
-            withdraw.execute([id.as_i64()]).map(drop)
-        })
-        .await
+        self.write("withdraw a verification", move |db| withdraw(db, id))
+            .await
     }
 
     async fn check_verification(
@@ -168,6 +163,23 @@ fn start(db: &Connection, new: &NewVerification) -> rusqlite::Result<Started> {
         .prepare_cached(sql::CREATE.sqlite)?
         .query_row(values, |row| row.get(0))?;
     Ok(Started::New(verification_id(id)?))
+}
+
+/// Deletes a code that is pending, and makes the one that it replaced pending again.
+fn withdraw(db: &Connection, id: VerificationId) -> rusqlite::Result<()> {
+    let withdrawn = db
+        .prepare_cached(sql::FIND_WITHDRAWN.sqlite)?
+        .query_row([id.as_i64()], |row| verification(row))
+        .optional()?;
+    let Some(withdrawn) = withdrawn else {
+        return Ok(());
+    };
+    for sql in [sql::UNCOUNT, sql::WITHDRAW] {
+        db.prepare_cached(sql.sqlite)?.execute([id.as_i64()])?;
+    }
+    let (account, number) = (withdrawn.account.as_i64(), withdrawn.to.as_i64());
+    let mut restore = db.prepare_cached(sql::RESTORE.sqlite)?;
+    restore.execute([account, number, id.as_i64()]).map(drop)
 }
 
 /// Whether the account may send another code to this prefix.

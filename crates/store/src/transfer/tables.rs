@@ -177,6 +177,7 @@ pub(crate) const NOT_COPIED: &[&str] = &[
     "bind",
     "bind_wish",
     "smpp_bind",
+    "smpp_session",
     "callback_replay",
 ];
 

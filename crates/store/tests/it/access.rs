@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use domain::access::{Access, AccessLimits};
 use domain::billing::{Countries, SpendingRules};
-use domain::ports::{AccountRecord, NewToken, Store, StoreError};
-use domain::{Money, Permission, TokenId};
+use domain::ports::{AccountRecord, NewToken, Store, StoreError, TokenInput};
+use domain::{AllowList, Money, Permission, Permissions, TokenId};
 
 use super::sample::{account, at, create_account, hash, new_account, new_token};
 
@@ -18,6 +18,8 @@ on_both_stores!(
     a_token_needs_an_account_and_a_unique_secret,
     suspending_an_account_affects_its_tokens,
     a_token_of_another_account_is_not_revoked,
+    a_token_is_changed_by_its_account_only,
+    a_replaced_token_ends_and_never_lives_longer,
     the_last_use_of_a_token_is_stored,
     every_change_raises_the_version_and_nothing_else_does,
 );
@@ -250,6 +252,18 @@ async fn every_change_raises_the_version_and_nothing_else_does(store: Arc<dyn St
     assert!(raised().await, "suspending");
     store.set_suspended("other", true).await.expect("answers");
     assert!(!raised().await, "suspending an unknown account");
+    let input = input("renamed");
+    let changed = store.change_token(owner, token, &input).await;
+    assert!(changed.expect("answers") && raised().await, "changing");
+    let changed = store.change_token(account(99), token, &input).await;
+    assert!(!changed.expect("answers") && !raised().await, "not theirs");
+    let new = new_token(owner, "b");
+    let replaced = store.replace_token(unknown(), None, &new).await;
+    assert_eq!(replaced.expect("answers"), None);
+    assert!(!raised().await, "replacing an unknown token");
+    let replaced = store.replace_token(token, Some(at(50)), &new).await;
+    assert!(replaced.expect("answers").is_some());
+    assert!(raised().await, "replacing");
     store
         .revoke_token(None, token, at(9))
         .await
@@ -275,6 +289,83 @@ async fn a_token_of_another_account_is_not_revoked(store: Arc<dyn Store>) {
         let access = store.find_access(&hash("a")).await.expect("answers");
         assert_eq!(access.is_some(), who == stranger);
     }
+}
+
+fn input(name: &str) -> TokenInput {
+    TokenInput {
+        name: name.to_owned(),
+        permissions: Permissions::all(),
+        allow: AllowList::default(),
+        expires: None,
+    }
+}
+
+async fn a_token_is_changed_by_its_account_only(store: Arc<dyn Store>) {
+    let (owner, stranger) = (
+        create_account(&store, "owner").await,
+        create_account(&store, "stranger").await,
+    );
+    let token = store.create_token(&new_token(owner, "a")).await;
+    let token = token.expect("the token is created");
+    let narrow = TokenInput {
+        permissions: [Permission::SmsRead].into_iter().collect(),
+        allow: "192.0.2.0/24 2001:db8::/32".parse().expect("networks"),
+        expires: Some(at(50)),
+        ..input("narrow")
+    };
+    for (who, new, expected) in [
+        (stranger, &narrow, false),
+        (owner, &narrow, true),
+        (owner, &input("wide"), true),
+    ] {
+        let changed = store.change_token(who, token, new).await;
+        assert_eq!(changed.expect("answers"), expected, "{}", new.name);
+        let listed = store.list_tokens(Some(owner)).await.expect("answers");
+        assert_eq!(listed.len(), 1);
+        assert_eq!(listed[0].input() == *new, expected, "{}", new.name);
+        let access = store.find_access(&hash("a")).await.expect("answers");
+        assert_eq!(access.as_ref(), Some(&listed[0].access), "the same secret");
+    }
+    let revoked = store.revoke_token(None, token, at(9)).await;
+    assert!(revoked.expect("answers"));
+    let changed = store.change_token(owner, token, &narrow).await;
+    assert!(!changed.expect("answers"), "revoked");
+}
+
+async fn a_replaced_token_ends_and_never_lives_longer(store: Arc<dyn Store>) {
+    let owner = create_account(&store, "owner").await;
+    let stranger = create_account(&store, "stranger").await;
+    for (name, expires, until, expected) in [
+        ("no expiry", None, Some(at(30)), Some(Some(at(30)))),
+        ("later", Some(at(40)), Some(at(30)), Some(Some(at(30)))),
+        ("sooner", Some(at(20)), Some(at(30)), Some(Some(at(20)))),
+        ("at once", Some(at(20)), None, None),
+    ] {
+        let old = NewToken {
+            expires,
+            ..new_token(owner, name)
+        };
+        let old = store
+            .create_token(&old)
+            .await
+            .expect("the token is created");
+        let secret = format!("new {name}");
+        let theirs = new_token(stranger, &secret);
+        let theirs = store.replace_token(old, until, &theirs).await;
+        assert_eq!(theirs.expect("answers"), None, "{name}: not theirs");
+        let new = new_token(owner, &secret);
+        let new = store.replace_token(old, until, &new).await;
+        let new = new.expect("answers").expect("replaced");
+        let access = store.find_access(&hash(name)).await.expect("answers");
+        assert_eq!(access.map(|access| access.expires), expected, "{name}");
+        let listed = store.list_tokens(Some(owner)).await.expect("answers");
+        let newest = listed.last().expect("a token");
+        assert_eq!((newest.id, newest.created_at), (new, at(2)), "{name}");
+        let access = store.find_access(&hash(&secret)).await.expect("answers");
+        assert_eq!(access.as_ref(), Some(&newest.access), "{name}");
+    }
+    let theirs = store.list_tokens(Some(stranger)).await.expect("answers");
+    assert!(theirs.is_empty());
 }
 
 async fn the_last_use_of_a_token_is_stored(store: Arc<dyn Store>) {

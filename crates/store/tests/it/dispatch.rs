@@ -121,6 +121,7 @@ async fn a_queued_message_equals_its_submission(store: Arc<dyn WorkStore>) {
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        unanswered_by: None,
         trace: submission.trace,
         claim: Claim {
             due_at: submission.due_at(),

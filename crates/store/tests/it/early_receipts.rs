@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::delivery::receipt_match::NumberTail;
-use domain::delivery::{Receipt, SendResult, Settlement};
+use domain::delivery::{Receipt, Settlement};
 use domain::ports::{Matched, Settled, Store};
 use domain::{MessageState, NodeId, Outcome};
 use testkit::TEST_TIMEOUT;
@@ -15,6 +15,7 @@ use super::receipts::concurrent_receipts_and_answers_are_always_matched;
 use super::sample::accept;
 use super::steps::{
     ABSENT, first_result, held, ids, join, kind, past, receipt, report, send, settle, state, taken,
+    unanswered,
 };
 
 on_both_databases!(early_receipts_and_parts_of_an_older_schema_are_migrated);
@@ -84,7 +85,7 @@ async fn a_receipt_before_the_commit_of_the_answer_is_matched() {
     let other = OtherTransaction::begin(&database, lock).await;
     let answering = tokio::spawn({
         let store = Arc::clone(&store);
-        let unknown = first_result(2, SendResult::Unknown(past(1)));
+        let unknown = first_result(2, unanswered(past(1)));
         async move { settle(&store, node, vec![first_result(1, taken(&["a"])), unknown]).await }
     });
     other.wait_for_blocked_statement().await;

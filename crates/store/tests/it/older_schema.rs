@@ -17,7 +17,7 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE transit DROP COLUMN cost_micros;
         ALTER TABLE account DROP COLUMN low_balance_micros;
         DROP TABLE text_template; DROP TABLE refused_request;
-        DROP TABLE report_poll; DROP TABLE latency_day;
+        DROP TABLE report_poll; DROP TABLE latency_day; DROP TABLE smpp_session;
         DROP TABLE smpp_user; DROP TABLE smpp_bind; DROP TABLE account_reply; DROP TABLE inbound_reply;
         DROP TABLE ported_number; ALTER TABLE account DROP COLUMN ported_numbers;
         ALTER TABLE account DROP COLUMN verify_price_micros;

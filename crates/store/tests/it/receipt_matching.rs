@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 
 use super::sample::accept;
 use super::steps::{
-    ABSENT, claim, first_result, future, held, join, kind, receipt, report, result, send, settle,
-    state, taken,
+    ABSENT, claim, first_result, future, held, join, kind, past, receipt, report, result, send,
+    settle, state, taken, unanswered,
 };
 
 on_every_store!(
@@ -24,7 +24,8 @@ on_every_store!(
     early_receipts_for_one_reference_are_matched_by_recipient,
     receipts_of_one_batch_find_their_own_parts,
     concurrent_receipts_and_answers_in_other_forms_are_always_matched,
-    attempts_without_an_answer_are_counted;
+    attempts_without_an_answer_are_counted,
+    an_early_receipt_is_found_by_its_reference;
     on_both_stores:
     a_carrier_with_one_reference_for_all_does_no_harm,
     an_unmatched_receipt_is_listed_once,
@@ -294,15 +295,31 @@ async fn attempts_without_an_answer_are_counted(store: Arc<dyn WorkStore>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     accept(&store, vec![held(2, node)]).await;
-    let unknown = first_result(2, SendResult::Unknown(super::steps::past(1)));
+    let unknown = first_result(2, unanswered(past(1)));
     assert_eq!(settle(&store, node, vec![unknown]).await, [Settled::Stored]);
     for attempts in 1..=2 {
         let claimed = claim(&store, node).await;
         assert_eq!((claimed.len(), claimed[0].unknown_tries), (1, attempts));
-        let unknown = SendResult::Unknown(super::steps::past(1));
+        assert_eq!(claimed[0].unanswered_by.as_deref(), Some("alpha"));
+        let unknown = unanswered(past(1));
         settle(&store, node, vec![result(&claimed[0], unknown)]).await;
     }
     let claimed = claim(&store, node).await;
     let later = result(&claimed[0], SendResult::Later(future(1)));
     assert_eq!(settle(&store, node, vec![later]).await, [Settled::Stored]);
+}
+
+async fn an_early_receipt_is_found_by_its_reference(store: Arc<dyn WorkStore>) {
+    let node = join(&store).await;
+    accept(&store, vec![held(1, node)]).await;
+    let early = receipt("early", ABSENT);
+    let (of, mut other) = (early.of.clone(), early.of.clone());
+    other.carrier.push('x');
+    let found = async |of| store.has_early_receipt(of).await.expect("answers");
+    assert!(!found(&of).await);
+    assert_eq!(report(&store, node, vec![early]).await, [Matched::Kept]);
+    assert!(found(&of).await && !found(&other).await);
+    let answer = first_result(1, taken(&["early"]));
+    settle(&store, node, vec![answer]).await;
+    assert!(!found(&of).await, "its part is known");
 }

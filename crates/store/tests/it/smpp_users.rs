@@ -1,5 +1,7 @@
 //! SMPP users: what is stored, who may bind, and what bound sessions learn about changes.
 
+mod binds;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -8,22 +10,21 @@ use domain::billing::SpendingRules;
 use domain::person::PasswordHash;
 use domain::ports::{NewSmppUser, NodeInfo, Store};
 use domain::smpp_user::{
-    BindKinds, ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId, SmppLimits, SmppUser,
-    SystemId,
+    BindKinds, ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId, SmppLimits,
+    SmppUser, SmppUserOptions, SystemId,
 };
-use domain::{AccountId, AllowList, Clock, Permission, SmppUserId, Timestamp};
+use domain::{AccountId, Clock, Permission, SmppUserId, Timestamp};
 use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
 use engine::identity::smpp_users::{
-    BindRefused, FollowedUser, SignInRefused, SmppUserError, SmppUserInput, SmppUserRegistry,
-    SmppUsers,
+    FollowedUser, SignInRefused, SmppUserChange, SmppUserError, SmppUserInput,
+    SmppUserRegistry, SmppUsers,
 };
 use engine::{Actor, Gate, Node};
-use jiff::SignedDuration;
 use testkit::TEST_TIMEOUT;
 
 use super::sample::{at, create_account};
-use super::steps::{info, join, join_for};
+use super::steps::info;
 
 on_both_stores!(
     a_user_is_found_as_it_was_created,
@@ -31,8 +32,7 @@ on_both_stores!(
     the_right_password_binds_from_allowed_addresses,
     guesses_are_slowed_but_known_clients_bind,
     bound_sessions_learn_about_changes,
-    sessions_are_counted_over_living_nodes,
-    closed_sessions_are_free_again,
+    options_are_changed_and_sessions_learn_it,
 );
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -47,11 +47,29 @@ fn new_user(account: AccountId, name: &str) -> NewSmppUser {
         account,
         system_id: system_id(name),
         password: PasswordHash::new(format!("hash of {name}")),
-        allow: AllowList::default(),
-        access_limits: AccessLimits::default(),
-        limits: SmppLimits::default(),
-        receipts: ReceiptFormat::default(),
+        options: SmppUserOptions::default(),
         created_at: at(7),
+    }
+}
+
+/// Options that all differ from the default.
+fn narrow_options() -> SmppUserOptions {
+    SmppUserOptions {
+        allow: "192.0.2.0/24 2001:db8::/32".parse().expect("networks"),
+        access_limits: AccessLimits {
+            senders: "Acme Inc.\n37120000001".parse().expect("senders"),
+            countries: "EE".parse().expect("a country"),
+        },
+        limits: SmppLimits {
+            max_binds: None,
+            max_per_second: Some(u32::MAX),
+            binds: "receiver".parse::<BindKinds>().expect("a kind"),
+        },
+        receipts: ReceiptFormat {
+            date: ReceiptDate::Seconds,
+            id: ReceiptId::Hex,
+            error: ReceiptErrorField::Zero,
+        },
     }
 }
 
@@ -78,21 +96,7 @@ async fn a_user_is_found_as_it_was_created(store: Arc<dyn Store>) {
     let set = store.set_rules(acme, None, &rules).await;
     assert!(set.expect("answers"));
     let narrow = NewSmppUser {
-        allow: "192.0.2.0/24 2001:db8::/32".parse().expect("networks"),
-        access_limits: AccessLimits {
-            senders: "Acme Inc.\n37120000001".parse().expect("senders"),
-            countries: "EE".parse().expect("a country"),
-        },
-        limits: SmppLimits {
-            max_binds: None,
-            max_per_second: Some(u32::MAX),
-            binds: "receiver".parse::<BindKinds>().expect("a kind"),
-        },
-        receipts: ReceiptFormat {
-            date: ReceiptDate::Seconds,
-            id: ReceiptId::Hex,
-            error: ReceiptErrorField::Zero,
-        },
+        options: narrow_options(),
         ..new_user(acme, "narrow")
     };
     let wide = new_user(other, "WIDE");
@@ -104,12 +108,11 @@ async fn a_user_is_found_as_it_was_created(store: Arc<dyn Store>) {
         ids.push(id);
         let (user, password) = find(&store, new.system_id.as_str()).await.expect("a user");
         assert_eq!((user.id, &user.system_id), (id, &new.system_id));
-        assert_eq!((user.limits, user.receipts), (new.limits, new.receipts));
+        assert_eq!(user.options(), new.options);
         assert_eq!((user.created_at, password), (at(7), new.password.clone()));
         let access = &user.access;
         assert_eq!(access.name, new.system_id.as_str());
-        assert_eq!((access.account, &access.allow), (new.account, &new.allow));
-        assert_eq!(access.limits, new.access_limits);
+        assert_eq!(access.account, new.account);
         assert!(access.permissions.contains(Permission::SmsSend) && !access.suspended);
         assert_eq!(access.approved_senders_only, new.account == acme);
     }
@@ -180,7 +183,10 @@ impl Fixture {
     async fn create(&self, name: &str, allow: &str) -> Result<String, SmppUserError> {
         let input = SmppUserInput {
             system_id: Some(system_id(name)),
-            allow: allow.parse().expect("networks"),
+            options: SmppUserOptions {
+                allow: allow.parse().expect("networks"),
+                ..SmppUserOptions::default()
+            },
             ..SmppUserInput::default()
         };
         let by = Actor::command_line();
@@ -309,56 +315,32 @@ async fn bound_sessions_learn_about_changes(store: Arc<dyn Store>) {
     users.stop();
 }
 
-async fn sessions_are_counted_over_living_nodes(store: Arc<dyn Store>) {
-    let acme = create_account(&store, "acme").await;
-    let user = create(&store, &new_user(acme, "acme")).await;
-    let user = user.expect("it is free");
-    let other = create(&store, &new_user(acme, "other")).await;
-    let other = other.expect("it is free");
-    let (one, two, dead) = (
-        join(&store).await,
-        join(&store).await,
-        join_for(&store, SignedDuration::from_secs(-1)).await,
-    );
-    for (case, user, node, binds, most, expected) in [
-        ("alone", user, one, 2, Some(3), true),
-        ("together", user, two, 1, Some(3), true),
-        ("too many", user, two, 2, Some(3), false),
-        ("nothing was stored", user, one, 3, Some(4), true),
-        ("without a limit", user, one, 100, None, true),
-        ("fewer", user, one, 2, None, true),
-        ("dead", user, dead, 50, None, true),
-        ("the dead do not count", user, two, 1, Some(3), true),
-        ("another user", other, two, 3, Some(3), true),
-        ("none", user, one, 0, None, true),
-        ("all of them", user, two, 3, Some(3), true),
-    ] {
-        let set = store.set_smpp_binds(user, node, binds, most).await;
-        assert_eq!(set.expect("answers"), expected, "{case}");
-    }
-    let counts = store.count_smpp_binds().await.expect("answers");
-    assert_eq!(counts, [(user, 3), (other, 3)]);
-}
-
-async fn closed_sessions_are_free_again(store: Arc<dyn Store>) {
+async fn options_are_changed_and_sessions_learn_it(store: Arc<dyn Store>) {
     let fixture = Fixture::new(store).await;
-    let mut new = new_user(fixture.account, "acme");
-    new.limits.max_binds = Some(2);
-    create(&fixture.store, &new).await.expect("it is free");
-    let (user, _) = find(&fixture.store, "acme").await.expect("a user");
-    let (one, other) = (fixture.start().await, fixture.start().await);
-    let first = one.bind(&user).await.expect("the first");
-    let second = other.bind(&user).await.expect("the second");
-    for node in [&one, &other] {
-        let third = node.bind(&user).await;
-        assert!(matches!(third, Err(BindRefused::TooMany)));
-    }
-    drop(first);
-    wait_until(async || other.bind(&user).await.is_ok()).await;
-    drop(second);
-    wait_until(async || one.bind(&user).await.is_ok()).await;
-    one.stop();
-    other.stop();
+    let password = fixture.create("acme", "").await.expect("it is free");
+    let users = fixture.start().await;
+    let user = users.sign_in("acme", &password, HERE).await;
+    let mut session = users.follow(&user.expect("the right password"));
+    let by = Actor::command_line();
+    let change = async |name: &str, options: SmppUserOptions| {
+        let change = SmppUserChange::from(options);
+        fixture.registry.change(&by, &system_id(name), change).await
+    };
+    change("acme", narrow_options()).await.expect("it exists");
+    wait_for(&mut session, |now| {
+        now.is_some_and(|user| user.options() == narrow_options())
+    })
+    .await;
+    let (changed, hash) = find(&fixture.store, "acme").await.expect("a user");
+    assert_eq!(changed.options(), narrow_options());
+    assert!(!hash.as_str().is_empty());
+    let unknown = change("nobody", narrow_options()).await;
+    assert!(matches!(unknown, Err(SmppUserError::Unknown(_))));
+    let store = &fixture.store;
+    let (nobody, options) = (system_id("nobody"), narrow_options());
+    let changed = store.change_smpp_user(&nobody, &options).await;
+    assert!(!changed.expect("answers"));
+    users.stop();
 }
 
 async fn wait_for(session: &mut FollowedUser, is_so: impl Fn(Option<&Arc<SmppUser>>) -> bool) {

@@ -29,6 +29,14 @@ pub(crate) fn future(second: i64) -> Timestamp {
     Timestamp::from_second(4_000_000_000 + second).expect("within range")
 }
 
+/// A carrier got a message and did not answer. It is sent again at this time.
+pub(crate) fn unanswered(again: Timestamp) -> SendResult {
+    SendResult::Unknown {
+        carrier: "alpha".to_owned(),
+        again,
+    }
+}
+
 pub(crate) async fn join<S: WorkStore + ?Sized>(store: &Arc<S>) -> NodeId {
     join_for(store, HOUR).await
 }

@@ -304,11 +304,11 @@ async fn lookups_are_counted_by_their_reported_outcome(database: Database) {
         (Some(outcome.code().number()), (1, 0)),
     ]);
     assert_eq!(ends(&counts), expected);
-    assert_eq!(latencies(&store, owner).await, [], "no lookups");
+    assert_eq!(latencies(&store, Some(owner)).await, [], "no lookups");
 }
 
 /// The day, the bucket and the number of messages.
-async fn latencies(store: &Arc<dyn Store>, owner: AccountId) -> Vec<(i64, usize, u64)> {
+async fn latencies(store: &Arc<dyn Store>, owner: Option<AccountId>) -> Vec<(i64, usize, u64)> {
     let (from, until) = (past(-1_000_000), future(1_000_000));
     let listed = store.list_latencies(owner, from, until).await;
     let listed = listed.expect("the store answers");
@@ -359,14 +359,22 @@ async fn latencies_of_delivered_messages_are_counted_by_day(database: Database) 
     let day = past(0).as_second() / DAY;
     let expected = [(day, 0, 1), (day, 4, 3), (day + 2, 16, 1)];
     for step in [1, 1, 2, 100] {
-        assert_eq!(latencies(&store, owner).await, expected);
+        assert_eq!(latencies(&store, Some(owner)).await, expected);
+        assert_eq!(latencies(&store, None).await, expected, "of all");
         store.add_up_traffic(step).await.expect("answers");
     }
-    assert_eq!(latencies(&store, owner).await, expected, "added up");
-    assert_eq!(latencies(&store, other).await, []);
+    assert_eq!(latencies(&store, Some(owner)).await, expected, "added up");
+    assert_eq!(latencies(&store, Some(other)).await, []);
     let later = past(0) + jiff::SignedDuration::from_hours(24);
-    let listed = store.list_latencies(owner, later, future(0)).await;
+    let listed = store.list_latencies(Some(owner), later, future(0)).await;
     assert_eq!(listed.expect("answers").len(), 1, "only later days");
+    let theirs = priced(held(8, node), other, 0);
+    accept(&store, vec![theirs]).await;
+    settle(&store, node, vec![first_result(8, taken(&["ref-8"]))]).await;
+    report(&store, node, vec![ended(8, Outcome::Delivered, 4)]).await;
+    assert_eq!(latencies(&store, Some(other)).await, [(day, 4, 1)]);
+    let expected = [(day, 0, 1), (day, 4, 4), (day + 2, 16, 1)];
+    assert_eq!(latencies(&store, None).await, expected, "of both");
 }
 
 async fn ended_messages_of_an_older_schema_are_counted(database: Database) {

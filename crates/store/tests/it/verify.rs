@@ -247,6 +247,29 @@ async fn a_code_that_was_not_sent_does_not_count(store: Arc<dyn Store>) {
     assert_eq!(approved, VerificationState::Approved, "only pending ones");
 }
 
+/// A second code that the account cannot pay for leaves the first one valid.
+async fn a_code_that_was_not_sent_replaces_none(store: Arc<dyn Store>) {
+    let acme = create_account(&store, "acme").await;
+    let other = create_account(&store, "other").await;
+    let first = started(&store, &new(acme, NUMBER, 0)).await;
+    let others = started(&store, &new(other, NUMBER, 1)).await;
+    let second = started(&store, &new(acme, NUMBER, 60)).await;
+    assert_eq!(state(&store, acme, first).await, VerificationState::Expired);
+    for _ in 0..2 {
+        store.withdraw_verification(second).await.expect("answers");
+    }
+    assert_eq!(state(&store, acme, first).await, VerificationState::Pending);
+    let judged = guess(&store, acme, first, RIGHT, 70).await;
+    assert_eq!(judged, Some(Judgement::Right));
+    // The code before the one that was approved is not restored.
+    let third = started(&store, &new(other, NUMBER, 80)).await;
+    guess(&store, other, third, RIGHT, 81).await;
+    let fourth = started(&store, &new(other, NUMBER, 120)).await;
+    store.withdraw_verification(fourth).await.expect("answers");
+    let replaced = state(&store, other, others).await;
+    assert_eq!(replaced, VerificationState::Expired);
+}
+
 async fn a_prefix_whose_codes_are_not_entered_is_slowed(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let other = create_account(&store, "other").await;
@@ -417,6 +440,7 @@ on_both_stores!(
     one_of_many_concurrent_codes_is_sent,
     codes_count_together_with_pins,
     a_code_that_was_not_sent_does_not_count,
+    a_code_that_was_not_sent_replaces_none,
     a_prefix_whose_codes_are_not_entered_is_slowed,
     the_right_code_is_charged_once,
     verifications_are_listed_and_found_by_their_key,

@@ -19,6 +19,8 @@ pub(crate) enum SmppUserCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Change options of an SMPP user; those that are not given stay as they are
+    Set(Box<SmppUserSetArgs>),
     /// Revoke an SMPP user; every node ends its sessions within a second
     Revoke {
         /// The system ID, as `smpp-user list` shows it
@@ -40,7 +42,7 @@ pub(crate) struct SmppUserArgs {
     /// The number of sessions at once, over all nodes; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = domain::smpp_user::DEFAULT_MAX_BINDS)]
     pub(crate) max_binds: u32,
-    /// The number of messages a second on each node; 0 for no limit
+    /// The number of messages a second, over all nodes; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_per_second: u32,
     /// A kind of bind that the user may open: transmitter, receiver or transceiver; repeat the option for several
@@ -68,4 +70,56 @@ pub(crate) struct SmppUserArgs {
     pub(crate) receipt_error: ReceiptErrorField,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SmppUserSetArgs {
+    /// The system ID, as `smpp-user list` shows it
+    pub(crate) system_id: SystemId,
+    /// The number of sessions at once, over all nodes; 0 for no limit
+    #[arg(long, value_name = "N")]
+    pub(crate) max_binds: Option<u32>,
+    /// The number of messages a second, over all nodes; 0 for no limit
+    #[arg(long, value_name = "N")]
+    pub(crate) max_per_second: Option<u32>,
+    /// A kind of bind that the user may open: transmitter, receiver or transceiver; repeat the option for several, or
+    /// give any for all
+    #[arg(long = "allow-bind", value_name = "KIND", value_parser = entry(str::parse::<BindKind>))]
+    pub(crate) allow_binds: Vec<Entry<BindKind>>,
+    /// An address or network that may bind; repeat the option for several, or give any for all
+    #[arg(long = "allow-ip", value_name = "CIDR", value_parser = entry(domain::access::parse_network))]
+    pub(crate) allow_ips: Vec<Entry<IpNet>>,
+    /// A sender that the user may send from; repeat the option for several, or give any for all of the account
+    #[arg(long = "allow-sender", value_name = "SENDER", value_parser = entry(Originator::parse_approved))]
+    pub(crate) allow_senders: Vec<Entry<Originator>>,
+    /// A country that the user may send to, such as LV; repeat the option for several, or give any for all of the
+    /// account
+    #[arg(long = "allow-country", value_name = "COUNTRY", value_parser = entry(Country::parse))]
+    pub(crate) allow_countries: Vec<Entry<Country>>,
+    /// How receipts write dates: minutes (`YYMMDDhhmm`) or seconds (`YYMMDDhhmmss`)
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) receipt_date: Option<ReceiptDate>,
+    /// How message IDs are written: decimal or hex
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) receipt_id: Option<ReceiptId>,
+    /// The field `err` of receipts: code (the code of the service) or zero (always 000)
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) receipt_error: Option<ReceiptErrorField>,
+}
+
+/// An entry of a list that may be cleared.
+#[derive(Debug, Clone)]
+pub(crate) enum Entry<T> {
+    /// The word `any`: the list has no entries.
+    Any,
+    One(T),
+}
+
+fn entry<T, E>(
+    parse: impl Fn(&str) -> Result<T, E> + Clone + Send + Sync + 'static,
+) -> impl Fn(&str) -> Result<Entry<T>, E> + Clone + Send + Sync + 'static {
+    move |text| match text {
+        "any" => Ok(Entry::Any),
+        text => parse(text).map(Entry::One),
+    }
 }

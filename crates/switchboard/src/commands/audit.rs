@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::ports::{AuditEntry, AuditFilter, Cursor};
 use engine::Audit;
+use engine::audit::{TextPart, split_times};
 use engine::clock::SystemClock;
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use crate::config::Config;
 
 /// How many entries are read per page.
 const PAGE_SIZE: u32 = 1000;
+const RFC_3339: &str = "%Y-%m-%dT%H:%M:%SZ";
 
 pub(super) async fn run(config: &Config, args: AuditArgs) -> anyhow::Result<()> {
     let store = store(config).await?;
@@ -55,6 +57,16 @@ async fn read(
     Ok(entries)
 }
 
+/// A text with its times in another form, without fractions of a second.
+fn with_times(text: &str, format: &str) -> String {
+    let parts = split_times(text).into_iter();
+    let shown = parts.map(|part| match part {
+        TextPart::Text(text) => text.to_owned(),
+        TextPart::Time(time) => time.strftime(format).to_string(),
+    });
+    shown.collect()
+}
+
 fn as_json(entry: &AuditEntry) -> Value {
     let change = &entry.change;
     json!({
@@ -65,7 +77,7 @@ fn as_json(entry: &AuditEntry) -> Value {
         "account": change.account.map(domain::AccountId::get),
         "action": change.action,
         "subject": change.subject,
-        "detail": change.detail,
+        "detail": with_times(&change.detail, RFC_3339),
     })
 }
 
@@ -80,7 +92,8 @@ fn print_table(entries: &[AuditEntry]) {
         let from = change
             .address
             .map_or_else(|| "-".to_owned(), |address: IpAddr| address.to_string());
-        let words = [change.subject.as_str(), change.detail.as_str()];
+        let detail = with_times(&change.detail, TIME);
+        let words = [change.subject.as_str(), detail.as_str()];
         let words: Vec<&str> = words.into_iter().filter(|text| !text.is_empty()).collect();
         println!(
             "{at:<20}  {:<24}  {from:<15}  {:<24}  {}",

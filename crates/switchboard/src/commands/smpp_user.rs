@@ -6,15 +6,17 @@ use domain::AllowList;
 use domain::access::{AccessLimits, AllowedSenders};
 use domain::billing::Countries;
 use domain::ports::Store;
-use domain::smpp_user::{BindKind, BindKinds, ReceiptFormat, SmppLimits, SmppUser};
+use domain::smpp_user::{
+    BindKind, BindKinds, ReceiptFormat, SmppLimits, SmppUser, SmppUserOptions,
+};
 use engine::Actor;
 use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
-use engine::identity::smpp_users::{SmppUserInput, SmppUserRegistry};
+use engine::identity::smpp_users::{SmppUserChange, SmppUserInput, SmppUserRegistry};
 use serde_json::json;
 
 use super::{account_id, print_json, store};
-use crate::cli::{SmppUserArgs, SmppUserCommand};
+use crate::cli::{Entry, SmppUserArgs, SmppUserCommand, SmppUserSetArgs};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: SmppUserCommand) -> anyhow::Result<()> {
@@ -36,6 +38,7 @@ pub(super) async fn run(config: &Config, command: SmppUserCommand) -> anyhow::Re
             }
             Ok(())
         }
+        SmppUserCommand::Set(args) => change(&users, *args).await,
         SmppUserCommand::Revoke { system_id } => {
             users.revoke(&Actor::command_line(), &system_id).await?;
             println!("SMPP user {system_id} is revoked.");
@@ -54,24 +57,22 @@ async fn create(
     let input = SmppUserInput {
         system_id: args.system_id,
         long_password: args.long_password,
-        allow: AllowList::new(args.allow_ips),
-        access_limits: AccessLimits {
-            senders: AllowedSenders::new(args.allow_senders),
-            countries: args.allow_countries.into_iter().collect::<Countries>(),
-        },
-        limits: SmppLimits {
-            max_binds: limit(args.max_binds),
-            max_per_second: limit(args.max_per_second),
-            binds: if args.allow_binds.is_empty() {
-                BindKinds::all()
-            } else {
-                args.allow_binds.into_iter().collect()
+        options: SmppUserOptions {
+            allow: AllowList::new(args.allow_ips),
+            access_limits: AccessLimits {
+                senders: AllowedSenders::new(args.allow_senders),
+                countries: args.allow_countries.into_iter().collect::<Countries>(),
             },
-        },
-        receipts: ReceiptFormat {
-            date: args.receipt_date,
-            id: args.receipt_id,
-            error: args.receipt_error,
+            limits: SmppLimits {
+                max_binds: limit(args.max_binds),
+                max_per_second: limit(args.max_per_second),
+                binds: all_if_none(args.allow_binds),
+            },
+            receipts: ReceiptFormat {
+                date: args.receipt_date,
+                id: args.receipt_id,
+                error: args.receipt_error,
+            },
         },
     };
     let (system_id, password) = users
@@ -87,6 +88,57 @@ async fn create(
         );
     }
     Ok(())
+}
+
+async fn change(users: &SmppUserRegistry, args: SmppUserSetArgs) -> anyhow::Result<()> {
+    let allow = given("--allow-ip", args.allow_ips)?;
+    let senders = given("--allow-sender", args.allow_senders)?;
+    let countries = given("--allow-country", args.allow_countries)?;
+    let change = SmppUserChange {
+        max_binds: args.max_binds,
+        max_per_second: args.max_per_second,
+        binds: given("--allow-bind", args.allow_binds)?.map(all_if_none),
+        allow: allow.map(AllowList::new),
+        senders: senders.map(AllowedSenders::new),
+        countries: countries.map(|countries| countries.into_iter().collect()),
+        receipt_date: args.receipt_date,
+        receipt_id: args.receipt_id,
+        receipt_error: args.receipt_error,
+    };
+    anyhow::ensure!(
+        change != SmppUserChange::default(),
+        "give the options to change; `switchboard smpp-user set --help` lists them"
+    );
+    let by = Actor::command_line();
+    users.change(&by, &args.system_id, change).await?;
+    println!("SMPP user {} is changed.", args.system_id);
+    Ok(())
+}
+
+/// The new entries of a list; `None` if the option was not given.
+fn given<T>(option: &str, entries: Vec<Entry<T>>) -> anyhow::Result<Option<Vec<T>>> {
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let count = entries.len();
+    let entries = entries.into_iter().filter_map(|entry| match entry {
+        Entry::Any => None,
+        Entry::One(one) => Some(one),
+    });
+    let entries: Vec<T> = entries.collect();
+    anyhow::ensure!(
+        entries.len() == count || count == 1,
+        "{option} any means no limit; give it alone"
+    );
+    Ok(Some(entries))
+}
+
+fn all_if_none(kinds: Vec<BindKind>) -> BindKinds {
+    if kinds.is_empty() {
+        BindKinds::all()
+    } else {
+        kinds.into_iter().collect()
+    }
 }
 
 /// 0 means no limit.
@@ -139,5 +191,20 @@ fn print_table(users: &[SmppUser], bound: impl Fn(&SmppUser) -> u32) {
         println!(
             "{id:<15}  {account:<20}  {bound:>5}  {binds:>5}  {rate:>6}  {created:<20}  {from}"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_clears_a_list() {
+        let list = |entries| given("--allow-ip", entries).ok();
+        assert_eq!(list(Vec::<Entry<u8>>::new()), Some(None));
+        assert_eq!(list(vec![Entry::Any]), Some(Some(vec![])));
+        let two = vec![Entry::One(1), Entry::One(2)];
+        assert_eq!(list(two), Some(Some(vec![1, 2])));
+        assert_eq!(list(vec![Entry::One(1), Entry::Any]), None);
     }
 }

@@ -332,7 +332,7 @@ impl UpstreamCarrier {
         ensure!(is_token, "token holds a character that no token has");
         self.header
             .parse::<http::HeaderName>()
-            .with_context(|| format!("header '{}' is no header name", self.header))?;
+            .with_context(|| format!("header '{}' is not a header name", self.header))?;
         check_window(self.window)?;
         check_rate(self.max_per_second)?;
         ensure!(self.timeout_s > 0, "timeout_s is 0");

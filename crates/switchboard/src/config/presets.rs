@@ -142,7 +142,14 @@ mod tests {
     #[test]
     fn every_preset_says_where_it_comes_from() {
         for preset in &PRESETS {
-            let text = preset.text;
+            let comments = preset.text.lines().map_while(|line| line.strip_prefix('#'));
+            let words: Vec<&str> = comments.flat_map(str::split_whitespace).collect();
+            let text = words.join(" ");
+            let is_date = |word: &&str| {
+                let word = word.trim_end_matches(['.', ',']);
+                word.len() == 10 && word.parse::<jiff::civil::Date>().is_ok()
+            };
+            assert!(words.iter().any(is_date), "{}: no date", preset.name);
             assert!(!preset.table().is_empty(), "{}", preset.name);
             assert!(text.contains("Compare the fields"), "{}", preset.name);
             assert!(text.contains("https://"), "{}", preset.name);

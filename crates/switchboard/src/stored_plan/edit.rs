@@ -98,6 +98,10 @@ impl<'a> Edited<'a> {
     }
 
     pub(crate) fn remove_carrier(&mut self, name: &str) -> anyhow::Result<()> {
+        if let Some(route) = self.plan.routes.iter().find(|route| names(route, name)) {
+            let route = StoredPlan::name(route);
+            bail!("the route '{route}' uses carrier '{name}'; change or remove the route first");
+        }
         let carriers = &mut self.plan.carriers;
         let before = carriers.len();
         carriers.retain(|carrier| StoredPlan::name(carrier) != name);
@@ -246,6 +250,12 @@ impl<'a> Edited<'a> {
         named.extend(others.filter(|other| wanted.contains(&other.name)));
         self.plan.named = named;
     }
+}
+
+/// Whether a route names a carrier.
+fn names(route: &Table, carrier: &str) -> bool {
+    let carriers = route.get("carriers").and_then(|list| list.as_array());
+    carriers.is_some_and(|carriers| carriers.iter().any(|name| name.as_str() == Some(carrier)))
 }
 
 fn find(routes: &[Table], name: &str) -> Option<usize> {

@@ -50,7 +50,7 @@ pub(crate) fn put(carrier: &mut Table, name: &str, value: String) -> anyhow::Res
     };
     let Some(key) = within.filter(is_key) else {
         bail!(
-            "'{name}' is no name of a secret; give {}, or {TABLE}.NAME",
+            "'{name}' is not a secret name; give {}, or {TABLE}.NAME",
             NAMES.join(", ")
         );
     };

@@ -177,6 +177,7 @@ fn message(
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        unanswered_by: None,
         trace: None,
     })
 }

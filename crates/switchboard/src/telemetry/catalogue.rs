@@ -92,6 +92,10 @@ pub(super) const METRICS: &[Metric] = &[
         "Scheduled messages that were cancelled.",
     ),
     counter(
+        "switchboard_messages_replaced_total",
+        "Replacements of scheduled messages.",
+    ),
+    counter(
         "switchboard_messages_ended_total{channel,carrier,country,outcome}",
         "Messages in their final state: delivered, failed or expired.",
     ),

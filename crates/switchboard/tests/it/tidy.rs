@@ -43,7 +43,6 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
             "engine",
             "numbering",
             "outbound",
-            "smpp",
             "smpp_server",
             "store",
             "supervise",

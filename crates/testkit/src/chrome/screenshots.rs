@@ -101,9 +101,12 @@ impl Page {
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
-    /// Saves `screenshots/NAME-light.png`, `-dark` and `-narrow` in cargo's target folder, for people to look at.
-    /// Afterwards the page is 1280 by 800 and light.
+    /// Saves `screenshots/NAME-light.png`, `-dark` and `-narrow` in cargo's target folder, for people to look at, if
+    /// `SWITCHBOARD_TEST_SCREENSHOTS` is set. Afterwards the page is 1280 by 800 and light.
     pub async fn save_screenshots(&self, name: &str) {
+        if env::var_os("SWITCHBOARD_TEST_SCREENSHOTS").is_none() {
+            return;
+        }
         let folder = target().join("screenshots");
         for (kind, (width, height), is_dark) in [
             ("narrow", NARROW, false),

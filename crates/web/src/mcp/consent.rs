@@ -55,7 +55,7 @@ impl Consent {
 pub(super) struct Price<'a> {
     pub(super) total: Money,
     parts: u64,
-    recipients: usize,
+    recipients: u64,
     currency: &'a str,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Price<'a> {
         is_accepted.then_some(Self {
             total,
             parts: preview["parts"].as_u64()?,
-            recipients: cost["recipients"].as_array()?.len(),
+            recipients: cost["recipientCount"].as_u64()?,
             currency,
         })
     }
@@ -89,14 +89,12 @@ impl<'a> Price<'a> {
         let questions = BTreeMap::from([(QUESTION.to_owned(), question)]);
         InputRequiredResult::new(Some(questions), Some(self.total.to_string()))
     }
+}
 
-    pub(super) fn declined(&self) -> Envelope {
-        let message = format!(
-            "The user did not agree to pay {} {}. This call sent and charged nothing.",
-            self.total, self.currency
-        );
-        Envelope::new(ErrorCode::Forbidden, message)
-    }
+/// The error of a call that the user declined.
+pub(super) fn declined() -> Envelope {
+    let message = "The user did not agree to pay for this SMS. This call sent and charged nothing.";
+    Envelope::new(ErrorCode::Forbidden, message)
 }
 
 #[cfg(test)]
@@ -153,7 +151,7 @@ mod tests {
     fn a_question_names_the_price() {
         let mut preview = json!({
             "accepted": true, "parts": 4,
-            "cost": { "totalPrice": "1.50", "recipients": [{}, {}] },
+            "cost": { "totalPrice": "1.50", "recipientCount": 2 },
         });
         let price = Price::read(&preview, "EUR").expect("a price");
         let question = serde_json::to_value(price.question()).expect("JSON");

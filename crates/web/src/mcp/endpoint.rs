@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt, Full};
 use requests::body::{check_content_type, read_body_within};
-use requests::{Problem, TooManyRequests, client_address, rate_limit};
+use requests::{Problem, RefusalNote, RequestNotes, TooManyRequests, client_address, rate_limit};
 use serde_json::Value;
 
 use super::Mcp;
@@ -32,9 +32,17 @@ const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text
 #[derive(Clone)]
 pub(super) struct DoubledArgument(pub(super) String);
 
-/// A refusal by REST that must become the status of the answer. A tool call sets it.
+/// What a tool call leaves for the answer. A request is one tool call, so each is set once.
 #[derive(Clone, Default)]
-pub(super) struct Verdict(Arc<OnceLock<Refused>>);
+pub(super) struct Verdict(Arc<CallNotes>);
+
+#[derive(Default)]
+struct CallNotes {
+    /// A refusal by REST that must become the status of the answer.
+    refused: OnceLock<Refused>,
+    /// An error that is the result of the call.
+    error: OnceLock<RefusalNote>,
+}
 
 /// Why REST refused the token.
 pub(super) enum Refused {
@@ -43,9 +51,12 @@ pub(super) enum Refused {
 }
 
 impl Verdict {
-    /// A request is one tool call, so it is set once.
     pub(super) fn pass(&self, refused: Refused) {
-        self.0.get_or_init(|| refused);
+        self.0.refused.get_or_init(|| refused);
+    }
+
+    pub(super) fn note(&self, error: RefusalNote) {
+        self.0.error.get_or_init(|| error);
     }
 }
 
@@ -102,11 +113,19 @@ impl Mcp {
         bearer: &Bearer,
     ) -> Result<Result<AccountId, String>, Box<Response>> {
         let token = bearer.token.to_str().unwrap_or("");
-        let admitted = self.engine.gate.admit(Some(token), bearer.address, &[]);
-        match admitted.await {
+        let (gate, log) = (&self.engine.gate, &self.engine.request_log);
+        let admitted = gate.admit(Some(token), bearer.address, &[]).await;
+        let known = match &admitted {
+            Ok(access) => Some(access.clone()),
+            Err(_) => gate.find_cached(token),
+        };
+        if let Some(access) = known {
+            RequestNotes::set_caller(&parts.extensions, log, &access);
+        }
+        match admitted {
             Ok(access) => {
                 let counted = rate_limit::count(
-                    &self.engine.gate,
+                    gate,
                     &parts.extensions,
                     access.account,
                     Requester::Programs,
@@ -164,7 +183,7 @@ impl Mcp {
         let (bytes, time) = (self.settings.body_bytes, self.settings.body_time);
         let body = read_body_within(headers, body, bytes, time)
             .await
-            .map_err(malformed)?;
+            .map_err(|error| malformed(error.into()))?;
         message::read(headers, body).map_err(|malformed| Box::new(malformed.into_response()))
     }
 
@@ -188,7 +207,7 @@ impl Mcp {
         }
         request.extensions_mut().insert(verdict.clone());
         let response = self.protocol.handle(request).await;
-        match verdict.0.get() {
+        let mut answer = match verdict.0.refused.get() {
             Some(Refused::Token(envelope)) => {
                 self.unauthorized(envelope.clone(), &Challenge::Invalid)
             }
@@ -197,7 +216,11 @@ impl Mcp {
                 envelope.clone().into_insufficient(challenge)
             }
             None => in_json(response.map(Body::new), message.id).await,
+        };
+        if let Some(error) = verdict.0.error.get() {
+            answer.extensions_mut().insert(error.clone());
         }
+        answer
     }
 }
 

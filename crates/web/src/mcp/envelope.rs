@@ -1,11 +1,12 @@
 //! Errors for AI clients. The body of an answer and the result of a tool have the same form.
 
+use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::Code;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use requests::ERROR_CODE;
+use requests::{ERROR_CODE, RefusalNote};
 use serde_json::{Value, json};
 
 use super::Pages;
@@ -52,6 +53,20 @@ impl ErrorCode {
         }
     }
 
+    /// The status with which REST refuses such a request.
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::AuthRequired => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            Self::InvalidInput => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Conflict => StatusCode::CONFLICT,
+            Self::UpstreamUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
     /// Whether the same request may work later, unless the answer of REST tells.
     const fn is_retryable(self) -> bool {
         matches!(
@@ -92,17 +107,26 @@ impl Envelope {
         let service_code = number
             .and_then(|number| number.parse().ok())
             .and_then(Code::new);
-        Self {
-            service_code,
-            retryable: envelope.retryable
-                || headers.contains_key(RETRY_AFTER)
-                || service_code.is_some_and(Code::is_temporary),
+        let envelope = Self {
+            retryable: envelope.retryable || headers.contains_key(RETRY_AFTER),
             ..envelope
+        };
+        match service_code {
+            Some(code) => envelope.with_service_code(code),
+            None => envelope,
         }
     }
 
     pub(super) fn is_retryable(&self) -> bool {
         self.retryable
+    }
+
+    pub(super) fn with_service_code(self, code: Code) -> Self {
+        Self {
+            service_code: Some(code),
+            retryable: self.retryable || code.is_temporary(),
+            ..self
+        }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -118,9 +142,20 @@ impl Envelope {
         }})
     }
 
+    /// For the log of refused requests. A failed tool has the status that REST answers with.
+    pub(super) fn note(&self, tool: Option<&'static str>) -> RefusalNote {
+        RefusalNote {
+            tool,
+            status: self.code.status(),
+            error: self.service_code,
+            message: self.message.clone(),
+        }
+    }
+
     /// For a request that did not reach a tool.
     pub(super) fn into_response(self, status: StatusCode) -> Response {
-        (status, axum::Json(self.to_json())).into_response()
+        let note = Extension(self.note(None));
+        (status, note, axum::Json(self.to_json())).into_response()
     }
 
     /// For a missing or invalid token; says where to get one.
@@ -130,7 +165,8 @@ impl Envelope {
         body["error"]["signin_url"] = pages.signin.as_str().into();
         body["error"]["token_url"] = pages.token.as_str().into();
         let challenge = [(WWW_AUTHENTICATE, challenge)];
-        (StatusCode::UNAUTHORIZED, challenge, axum::Json(body)).into_response()
+        let note = Extension(self.note(None));
+        (StatusCode::UNAUTHORIZED, challenge, note, axum::Json(body)).into_response()
     }
 
     /// For a token that lacks a permission.
@@ -169,7 +205,10 @@ mod tests {
             (503, "UPSTREAM_UNAVAILABLE", true),
         ] {
             let status = StatusCode::from_u16(status).expect("a status");
-            let json = Envelope::new(ErrorCode::from_status(status), "Why.").to_json();
+            let envelope = Envelope::new(ErrorCode::from_status(status), "Why.");
+            let noted = envelope.note(None).status;
+            assert_eq!(ErrorCode::from_status(noted).name(), code, "{status}");
+            let json = envelope.to_json();
             let expected = json!({"error": {
                 "code": code, "message": "Why.", "retryable": retryable, "service_error_code": null,
             }});

@@ -1,9 +1,11 @@
 //! Checks the form of a JSON-RPC message before `rmcp` reads it, so that each mistake gets the right error code.
 
+use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::quoted::Quoted;
 use http::{HeaderMap, StatusCode};
+use requests::RefusalNote;
 use rmcp::model::{
     CallToolRequestParams, ErrorCode, ErrorData, InitializeRequestParams, PaginatedRequestParams,
     ProtocolVersion,
@@ -77,12 +79,23 @@ impl Malformed {
 
 impl IntoResponse for Malformed {
     fn into_response(self) -> Response {
+        let note = RefusalNote {
+            tool: None,
+            // Some errors of JSON-RPC have the status 200.
+            status: if self.status.is_success() {
+                StatusCode::BAD_REQUEST
+            } else {
+                self.status
+            },
+            error: None,
+            message: self.error.message.to_string(),
+        };
         let mut body = json!({ "jsonrpc": "2.0", "error": self.error });
         // An unreadable ID is left out, because it must not be null.
         if let Some(id) = self.id {
             body["id"] = id;
         }
-        (self.status, axum::Json(body)).into_response()
+        (self.status, Extension(note), axum::Json(body)).into_response()
     }
 }
 

@@ -9,7 +9,7 @@ use domain::Money;
 use domain::quoted::Quoted;
 use http::request::Parts;
 use http::{HeaderName, Response, StatusCode};
-use requests::REQUIRED_PERMISSION;
+use requests::{REQUIRED_PERMISSION, RefusalNote};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, DiscoverResult, Implementation, InputRequiredResult,
@@ -96,7 +96,7 @@ impl ToolServer {
         };
         match answered {
             Ok(result) => CallToolResult::structured(result),
-            Err(envelope) => CallToolResult::structured_error(envelope.to_json()),
+            Err(envelope) => failed(tool, parts, &envelope),
         }
     }
 
@@ -107,10 +107,18 @@ impl ToolServer {
         arguments: &tools::Arguments,
         parts: &Parts,
         consent: Consent,
+        can_ask: bool,
     ) -> Result<Option<InputRequiredResult>, Envelope> {
         let Some(preview) = tools::preview_of(tool, arguments) else {
             return Ok(None);
         };
+        // An answer counts whatever the price is now, and whatever the client says it can show.
+        if consent == Consent::Declined {
+            return Err(consent::declined());
+        }
+        if !can_ask {
+            return Ok(None);
+        }
         check_names(tool, arguments, parts)?;
         // Without a price nothing is sent, because the user could not agree to it.
         let preview = self.answer(tool, &preview, parts).await?;
@@ -120,8 +128,7 @@ impl ToolServer {
         };
         match consent {
             Consent::Given(most) if price.total <= most => Ok(None),
-            Consent::Declined => Err(price.declined()),
-            Consent::Given(_) | Consent::NotAsked => Ok(Some(price.question())),
+            _ => Ok(Some(price.question())),
         }
     }
 
@@ -228,6 +235,19 @@ fn unreachable_api(error: &ApiUnavailable) -> Envelope {
     Envelope::new(ErrorCode::UpstreamUnavailable, message)
 }
 
+/// The result of a failed call.
+fn failed(tool: &Tool, parts: &Parts, envelope: &Envelope) -> CallToolResult {
+    note(parts, envelope.note(Some(tool.name)));
+    CallToolResult::structured_error(envelope.to_json())
+}
+
+/// Notes an error for the log of refused requests.
+fn note(parts: &Parts, error: RefusalNote) {
+    if let Some(verdict) = parts.extensions.get::<Verdict>() {
+        verdict.note(error);
+    }
+}
+
 /// Whether REST refused the token.
 fn refused(tool: &Tool, response: &Response<Bytes>, envelope: &Envelope) -> Option<Refused> {
     match response.status() {
@@ -290,24 +310,23 @@ impl ServerHandler for ToolServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = tools::ALL.iter().find(|tool| tool.name == request.name) else {
-            let message = format!("There is no tool {}.", Quoted(&request.name));
-            return Err(ErrorData::invalid_params(message, None));
-        };
         let parts = context
             .extensions
             .get::<Parts>()
             .ok_or_else(|| ErrorData::internal_error("the request is not known", None))?;
+        let Some(tool) = tools::ALL.iter().find(|tool| tool.name == request.name) else {
+            let message = format!("There is no tool {}.", Quoted(&request.name));
+            note(parts, Envelope::invalid(message.clone()).note(None));
+            return Err(ErrorData::invalid_params(message, None));
+        };
         let consent = Consent::read(&request);
         let arguments = request.arguments.unwrap_or_default();
-        let question = if is_newer_version(&context) && consent::can_ask(&context) {
-            self.find_question(tool, &arguments, parts, consent).await
-        } else {
-            Ok(None)
-        };
+        let can_ask = is_newer_version(&context) && consent::can_ask(&context);
+        let question = self.find_question(tool, &arguments, parts, consent, can_ask);
+        let question = question.await;
         let mut result = match question {
             Ok(Some(question)) => return Ok(question.with_meta(SERVER_META.clone()).into()),
-            Err(envelope) => CallToolResult::structured_error(envelope.to_json()),
+            Err(envelope) => failed(tool, parts, &envelope),
             Ok(None) => tokio::select! {
                 result = self.call(tool, &arguments, parts) => result,
                 // Nobody reads the answer any more, and only a wait can be given up without doubt about what was done.

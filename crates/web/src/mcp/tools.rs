@@ -35,7 +35,8 @@ pub(super) struct Tool {
     hints: Hints,
     /// The schema of the arguments.
     input: fn() -> Value,
-    /// The schema of a result: its fields, which are always present except those marked by [`sometimes`].
+    /// The schema of a result: its fields, which are always present except those marked by [`sometimes`]. They have no
+    /// descriptions, because each conversation of a model begins with all schemas.
     output: fn() -> Value,
     /// The request to REST.
     pub(super) ask: fn(&Arguments) -> Result<ApiRequest, Envelope>,
@@ -115,7 +116,7 @@ impl Tool {
             idempotent,
             open_world,
         } = self.hints;
-        let annotations = ToolAnnotations::with_title(self.title)
+        let annotations = ToolAnnotations::new()
             .read_only(read_only)
             .destructive(destructive)
             .idempotent(idempotent)
@@ -127,7 +128,10 @@ impl Tool {
         let description = format!("{}\n\n{scope}", self.description);
         let mut input = (self.input)();
         known_arguments::close(&mut input);
-        rmcp::model::Tool::new(self.name, description, Arc::new(object(input)))
+        let mut input = object(input);
+        // The description has them.
+        input.remove("examples");
+        rmcp::model::Tool::new(self.name, description, Arc::new(input))
             .with_title(self.title)
             .with_raw_output_schema(Arc::new(result_schema((self.output)())))
             .with_annotations(annotations)
@@ -223,7 +227,7 @@ fn key_schema() -> Value {
         "minLength": 1,
         "maxLength": 255,
         "pattern": "^[!-~]+$",
-        "description": "Makes trying again harmless: for 24 hours the same key with the same arguments gets the first answer again, and nothing is done or charged twice. With other arguments it is an error. Take a new one, such as a UUID, for each thing that the user asks for.",
+        "description": "Makes trying again harmless for 24 hours: nothing is done or charged twice. Take a new one, such as a UUID, for each thing that the user asks for.",
         "examples": ["6f1c2f0e-6a0b-4a43-9a55-8c1d5d3e8a10"],
     })
 }
@@ -302,8 +306,8 @@ fn body_without(arguments: &Arguments, names: &[&str]) -> Map<String, Value> {
 }
 
 /// A value that may be null. Many clients do not support a list of types.
-fn nullable(kind: &str, description: &str) -> Value {
-    json!({ "anyOf": [{ "type": kind }, { "type": "null" }], "description": description })
+fn nullable(kind: &str) -> Value {
+    json!({ "anyOf": [{ "type": kind }, { "type": "null" }] })
 }
 
 fn country_schema() -> Value {

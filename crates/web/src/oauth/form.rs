@@ -19,7 +19,7 @@ impl Form {
                 .insert(name.into_owned(), value.into_owned())
                 .is_some()
             {
-                return Err(Refusal::invalid_request("A parameter stands there twice."));
+                return Err(Refusal::invalid_request("A parameter was sent twice."));
             }
         }
         Ok(Self(values))

@@ -5,6 +5,7 @@ use utoipa::openapi::path::PathsBuilder;
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::inbox::InboundMessage;
+use super::shapes::{SenderKindName, SenderStateName};
 
 /// Adds the callbacks to the document, as webhooks.
 pub(super) struct Callbacks;
@@ -58,14 +59,14 @@ pub(super) struct SenderNotification {
     /// The name, or the number with a leading plus sign.
     #[schema(example = "Acme")]
     name: String,
-    /// `AlphaNumeric` or `MSISDN`.
-    #[schema(rename = "type", example = "AlphaNumeric")]
+    /// What kind of sender it is.
+    #[schema(rename = "type", value_type = SenderKindName)]
     kind: String,
     /// The new status.
-    #[schema(example = "approved")]
+    #[schema(value_type = SenderStateName)]
     status: String,
     /// The status before.
-    #[schema(rename = "previousStatus", example = "pending")]
+    #[schema(rename = "previousStatus", value_type = SenderStateName)]
     previous_status: String,
     /// Why, in the reviewer's words; null when none were given.
     reason: Option<String>,

@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use domain::{Access, Permission};
 use engine::identity::rate::Requester;
 use http::request::Parts;
-use requests::{KnownCaller, Problem, client_address, rate_limit};
+use requests::{Problem, RequestNotes, client_address, rate_limit};
 
 use super::Rest;
 
@@ -65,12 +65,12 @@ impl<N: Need> FromRequestParts<Arc<Rest>> for Caller<N> {
             Ok(access) => access,
             Err(refusal) => {
                 if let Some(access) = token.and_then(|token| gate.find_cached(token)) {
-                    KnownCaller::fill(&parts.extensions, log, &access);
+                    RequestNotes::set_caller(&parts.extensions, log, &access);
                 }
                 return Err(refusal.into());
             }
         };
-        KnownCaller::fill(&parts.extensions, log, &access);
+        RequestNotes::set_caller(&parts.extensions, log, &access);
         rate_limit::count(
             gate,
             &parts.extensions,

@@ -18,6 +18,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, NumbersRead};
 use super::document::Failure;
 use super::json::{Fields, Value, parse_list};
+use super::shapes::NumberTypeName;
 
 /// Maximum number of phone numbers in one request.
 pub const MAX_CORRECTIONS: usize = 10_000;
@@ -52,7 +53,7 @@ pub(super) struct CorrectedNumber<'a> {
     number: Option<Cow<'a, str>>,
     /// `mobile`, `landline` or `unknown`.
     #[serde(rename = "NumberType")]
-    #[schema(example = "mobile")]
+    #[schema(value_type = NumberTypeName)]
     number_type: &'static str,
     /// The number's country, ISO 3166-1 alpha-2; null for one that belongs to none.
     #[serde(rename = "CountryIso")]

@@ -8,10 +8,10 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::callbacks::Callbacks;
 use super::shapes::{
-    CodeLength, CodeLifetime, CodeValue, CodingValue, ExpireInValue, PhoneNumber, PinValue,
-    Recipients, SenderText, TestModeValue,
+    CodeLength, CodeLifetime, CodeValue, CodingValue, DateTimeText, ExpireInValue, PhoneNumber,
+    PinValue, Recipients, SenderText, TestModeValue,
 };
-use super::{docs_page, operations};
+use super::{docs_page, errors, operations};
 
 /// The prefix of headers in the source; the configured prefix replaces it.
 const PREFIX: &str = "X-Service-";
@@ -19,7 +19,9 @@ const PREFIX: &str = "X-Service-";
 /// The OpenAPI 3.1 document, read off the routes, with headers that start with `header_prefix`.
 fn document(header_prefix: &str) -> Document {
     let document = operations().into_openapi();
-    let text = serde_json::to_string(&document).expect("a document is JSON");
+    let mut document = serde_json::to_value(&document).expect("a document is JSON");
+    errors::describe(&mut document);
+    let text = document.to_string();
     let text = text.replace(PREFIX, &format!("{header_prefix}-"));
     serde_json::from_str(&text).expect("a header's name needs no escapes")
 }
@@ -71,9 +73,6 @@ impl Modify for TokenHeader {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Failure {
     /// What is wrong and what to do.
-    #[schema(
-        example = "Invalid value for field 'expireIn': 100 is below 360; give 360 to 432000 seconds."
-    )]
     message: String,
 }
 
@@ -104,8 +103,8 @@ pub(super) struct SmsRequest {
     dlr_url: Option<String>,
     priority: Option<PriorityName>,
     /// When to send, ISO 8601 with offset: up to a year ahead, such as `2030-01-31T09:30:00+02:00` in 2029.
-    #[schema(format = DateTime)]
-    scheduled: Option<String>,
+    #[schema(inline)]
+    scheduled: Option<DateTimeText>,
     /// User data header, each hex pair prefixed with `%`. Needs `coding`, and nothing is split then.
     #[schema(example = "%05%00%03%2A%02%01", pattern = "^(%[0-9A-Fa-f]{2})+$")]
     udh: Option<String>,
@@ -177,28 +176,6 @@ pub(super) struct VerifyRequest {
 )]
 pub(super) struct CheckRequest {
     code: CodeValue,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "describes a parameter for the document")]
-pub(super) enum ChannelName {
-    Sms,
-    Viber,
-    Hlr,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[expect(dead_code, reason = "describes a parameter for the document")]
-pub(super) enum StateFilter {
-    Scheduled,
-    Queued,
-    Sent,
-    Delivered,
-    Failed,
-    Expired,
-    Cancelled,
 }
 
 /// The lane: `high` for codes and urgent notices, `low` for mass messages.

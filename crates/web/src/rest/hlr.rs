@@ -21,7 +21,7 @@ use super::callbacks::LookupResult;
 use super::caller::{Caller, HlrLookup};
 use super::document::Failure;
 use super::json::{Fields, require};
-use super::shapes::PhoneNumber;
+use super::shapes::{LookupStateName, PhoneNumber};
 use super::{Rest, sms};
 
 /// A subscriber to look up. JSON null means absent; unknown fields are ignored.
@@ -132,13 +132,13 @@ fn answer(id: MessageId) -> Response {
     axum::Json([id.get()]).into_response()
 }
 
-/// Where a lookup stands.
+/// The state of a lookup.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LookupStatus {
     /// Its ID.
     id: u64,
     /// `pending`, or `done` once there is a result.
-    #[schema(example = "done")]
+    #[schema(value_type = LookupStateName)]
     state: &'static str,
     /// The result, as it is sent to `callBackUrl`; null as long as it is pending.
     #[schema(value_type = Option<LookupResult>)]
@@ -165,7 +165,7 @@ impl LookupStatus {
     tag = "Numbers",
     params(("id" = u64, Path, minimum = 1, description = "The ID that the request returned.", example = 7)),
     responses(
-        (status = 200, description = "Where the lookup stands.", body = LookupStatus),
+        (status = 200, description = "The state of the lookup.", body = LookupStatus),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `hlr:lookup`.", body = Failure),
         (status = 404, description = "This account has no such lookup.", body = Failure),

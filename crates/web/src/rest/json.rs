@@ -238,7 +238,7 @@ impl<'de> Visitor<'de> for AnyValue {
             };
             if twice {
                 return Err(A::Error::custom(format_args!(
-                    "the key {} stands twice",
+                    "the key {} appears twice",
                     Quoted(&key)
                 )));
             }
@@ -353,9 +353,9 @@ mod tests {
             ("{}x", "not valid JSON"),
             ("[]", "The body is a list"),
             ("null", "The body is null"),
-            (r#"{"a":1,"a":2}"#, "the key 'a' stands twice"),
-            (r#"{"a":1,"\u0061":2}"#, "the key 'a' stands twice"),
-            (r#"{"x":{"a":1,"a":2}}"#, "the key 'a' stands twice"),
+            (r#"{"a":1,"a":2}"#, "the key 'a' appears twice"),
+            (r#"{"a":1,"\u0061":2}"#, "the key 'a' appears twice"),
+            (r#"{"x":{"a":1,"a":2}}"#, "the key 'a' appears twice"),
             (r#"{"a":"\ud800"}"#, "not valid JSON"),
             (r#"{"a":1e999}"#, "not valid JSON"),
             (deep.as_str(), "recursion limit"),

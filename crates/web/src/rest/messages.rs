@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
+use domain::message::MessageState;
 use domain::message::schedule::parse_date_time;
 use domain::ports::{Cursor, MessageFilter, MessageSummary, StateName};
 use domain::quoted::Quoted;
@@ -16,8 +17,8 @@ use utoipa::ToSchema;
 
 use super::Rest;
 use super::caller::{Caller, SmsRead};
-use super::document::{ChannelName, Failure, StateFilter};
-use super::shapes::DateTimeText;
+use super::document::Failure;
+use super::shapes::{ChannelName, DateTimeText, MessageStateName};
 use super::sms::{ended, in_range, utc};
 
 /// The length of a list if the caller gives no limit.
@@ -31,7 +32,7 @@ pub(super) struct ListedMessage {
     #[schema(example = "10001")]
     id: String,
     /// `sms`, `viber` or `hlr` (a lookup).
-    #[schema(example = "sms")]
+    #[schema(value_type = ChannelName)]
     channel: &'static str,
     /// The originator; null for a lookup.
     #[schema(example = "Acme")]
@@ -42,8 +43,11 @@ pub(super) struct ListedMessage {
     /// When it was accepted, UTC, `YYYY-MM-DD HH:MM:SS`.
     #[schema(example = "2030-01-31 07:30:00")]
     accepted: String,
-    /// `scheduled`, `queued`, `sent`, `delivered`, `failed`, `expired` or `cancelled`.
-    #[schema(example = "delivered")]
+    /// When it is to be sent, UTC, `YYYY-MM-DD HH:MM:SS`; null unless it is scheduled and still waits.
+    #[schema(example = "2030-01-31 07:30:00")]
+    scheduled: Option<String>,
+    /// The state of the message.
+    #[schema(value_type = MessageStateName)]
     state: &'static str,
     /// 1 delivered, 2 not delivered, 16 expired after it was sent; null until that is known.
     #[schema(example = 1)]
@@ -68,6 +72,10 @@ impl From<MessageSummary> for ListedMessage {
             from: message.from,
             to: message.to.map(|to| to.to_string()),
             accepted: utc(message.accepted_at),
+            scheduled: match message.state {
+                MessageState::Scheduled { at } => Some(utc(at)),
+                _ => None,
+            },
             state: message.state.name(),
             status: ended.map(|(status, _, _)| status),
             error: ended.map(|(_, error, _)| error),
@@ -90,7 +98,7 @@ impl From<MessageSummary> for ListedMessage {
     params(
         ("from" = Option<String>, Query, min_length = 1, description = "Only messages from this originator, written exactly so; a number with or without its plus sign.", example = "Acme"),
         ("to" = Option<String>, Query, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "Only messages to this number, in international form.", example = "+37120000001"),
-        ("state" = inline(Option<StateFilter>), Query, description = "Only messages in this state.", example = "delivered"),
+        ("state" = inline(Option<MessageStateName>), Query, description = "Only messages in this state.", example = "delivered"),
         ("channel" = inline(Option<ChannelName>), Query, description = "Only messages of this channel; `hlr` are lookups.", example = "sms"),
         ("since" = inline(Option<DateTimeText>), Query, description = "Only messages that were accepted at this time or later, ISO 8601 with offset.", example = "2026-01-31T09:30:00+02:00"),
         ("until" = inline(Option<DateTimeText>), Query, description = "Only messages that were accepted before this time, ISO 8601 with offset.", example = "2040-01-31T09:30:00+02:00"),

@@ -21,7 +21,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, SmsRead, SmsSend};
 use super::document::{Failure, OptOutRequest};
 use super::json::{Fields, require};
-use super::shapes::SenderText;
+use super::shapes::{OptOutVia, SenderText};
 use super::sms::{in_range, utc};
 
 /// The most entries that a page has, and how many it has by default.
@@ -42,7 +42,7 @@ pub(super) struct OptOutEntry {
     #[schema(example = "2030-01-31 07:30:00")]
     since: String,
     /// How it came onto the list: `keyword`, `api`, `dashboard` or `import`.
-    #[schema(example = "api")]
+    #[schema(value_type = OptOutVia)]
     via: &'static str,
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn list(
     request_body = OptOutRequest,
     responses(
         (status = 200, description = "The entry.", body = OptOutEntry, links(
-            ("remove" = (operation_id = "removeOptOut", parameters(("number" = "$response.body#/number")), description = "Removes the entry, if it has no sender.")),
+            ("remove" = (operation_id = "removeOptOut", parameters(("number" = "$response.body#/number"), ("sender" = "$response.body#/sender")), description = "Removes the entry. One for all senders has no sender: then leave it out.")),
         )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
@@ -163,6 +163,7 @@ pub(super) struct RemovedOptOut {
     #[schema(example = "+37120000001")]
     number: String,
     /// The sender; null for all senders of the account.
+    #[schema(example = "Acme")]
     sender: Option<String>,
 }
 
@@ -176,7 +177,7 @@ pub(super) struct RemovedOptOut {
     tag = "Opt-outs",
     params(
         ("number" = String, Path, pattern = "^[+]?[1-9][0-9]{6,14}$", description = "The recipient's number.", example = "+37120000001"),
-        ("sender" = inline(Option<SenderText>), Query, description = "The sender of the entry."),
+        ("sender" = inline(Option<SenderText>), Query, description = "The sender of the entry.", example = "Acme"),
     ),
     responses(
         (status = 200, description = "It is removed.", body = RemovedOptOut),

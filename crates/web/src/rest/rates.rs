@@ -14,7 +14,8 @@ use utoipa::ToSchema;
 use super::Rest;
 use super::answer_cache::{CachedAnswer, Subject};
 use super::caller::{Caller, SmsRates};
-use super::document::{ChannelName, Failure};
+use super::document::Failure;
+use super::shapes::ChannelName;
 
 /// Marks the demonstration prices of the program, which are in force until an import.
 const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-prices");

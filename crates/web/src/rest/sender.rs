@@ -22,7 +22,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, SenderWrite};
 use super::document::{ConfirmRequest, Failure};
 use super::json::{Fields, Value, require};
-use super::shapes::SenderRequest;
+use super::shapes::{SenderKindName, SenderRequest, SenderStateName};
 use super::sms::in_range;
 
 /// The most senders that a list gives at once.
@@ -40,7 +40,7 @@ const MAX_LIST: u32 = 1000;
     request_body = SenderRequest,
     responses(
         (status = 200, description = "Registered: the sender's ID.", links(
-            ("sender" = (operation_id = "readSender", parameters(("senderId" = "$response.body")), description = "Where the sender stands.")),
+            ("sender" = (operation_id = "readSender", parameters(("senderId" = "$response.body")), description = "The state of the sender.")),
             ("confirm" = (operation_id = "confirmSender", parameters(("senderId" = "$response.body")), description = "Confirms a number by its PIN.")),
         ), body = u64, content_type = "plain/text", example = 123),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
@@ -143,12 +143,12 @@ pub(super) struct Sender {
     /// The name, or the number with a leading plus sign.
     #[schema(example = "Acme")]
     name: String,
-    /// `AlphaNumeric` or `MSISDN`.
+    /// What kind of sender it is.
     #[serde(rename = "type")]
-    #[schema(example = "AlphaNumeric")]
+    #[schema(value_type = SenderKindName)]
     kind: &'static str,
     /// `pending` (under review), `awaiting_confirmation` (a PIN was sent), `approved`, `rejected` or `revoked`.
-    #[schema(example = "pending")]
+    #[schema(value_type = SenderStateName)]
     status: &'static str,
     /// Why, in the reviewer's words; null when none were given.
     reason: Option<String>,
@@ -235,7 +235,7 @@ fn read_page(query: &str) -> Result<ListRange, Problem> {
     Ok(page)
 }
 
-/// Ask where a sender stands
+/// Read a sender's state
 #[utoipa::path(
     get,
     path = "/senderId/{senderId}",

@@ -1,7 +1,11 @@
 //! Shapes of values that requests may write in several ways: a number where digits are expected, and digits where a
 //! number is expected.
 
-use domain::sender::Category;
+use domain::Channel;
+use domain::opt_out::Via;
+use domain::ports::StateName;
+use domain::sender::{Category, SenderKind, SenderState};
+use domain::verify::VerificationState;
 use serde_json::{Value, json};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -71,6 +75,22 @@ shapes! {
         "pattern": "([Zz]|[+-](0[0-9]|1[0-3]):[0-5][0-9]|[+-]14:00)$",
         "description": "A time with offset, ISO 8601.",
     });
+    /// The state of a message.
+    MessageStateName => names("delivered", &StateName::ALL.map(StateName::name));
+    /// A channel.
+    ChannelName => names("sms", &Channel::ALL.map(Channel::name));
+    /// How a recipient came onto the opt-out list.
+    OptOutVia => names("api", &Via::ALL.map(Via::name));
+    /// A kind of sender.
+    SenderKindName => names("AlphaNumeric", &[SenderKind::AlphaNumeric, SenderKind::Msisdn].map(SenderKind::name));
+    /// The state of a sender.
+    SenderStateName => names("approved", &SenderState::ALL.map(SenderState::name));
+    /// The state of a verification.
+    VerificationStateName => names("pending", &VerificationState::ALL.map(VerificationState::name));
+    /// The state of a lookup.
+    LookupStateName => names("done", &["pending", "done"]);
+    /// A kind of phone number.
+    NumberTypeName => names("mobile", &["mobile", "landline", "unknown"]);
     /// The number of a page.
     PageNumber => json!({ "type": "integer", "minimum": 1 });
     /// A name or number to register.
@@ -177,6 +197,10 @@ shapes! {
             { "type": "integer", "minimum": 10_000, "maximum": 99_999 },
         ],
     });
+}
+
+fn names(example: &str, names: &[&str]) -> Value {
+    json!({ "type": "string", "enum": names, "example": example })
 }
 
 fn phone_integer() -> Value {

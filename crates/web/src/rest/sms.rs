@@ -22,6 +22,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, SmsRead, SmsReadOrSend, SmsSend};
 use super::document::{Failure, SmsRequest};
 use super::json::{Fields, Value, require};
+use super::shapes::MessageStateName;
 
 /// The most rows that the scheduled list gives at once.
 const MAX_LIST: u32 = 1000;
@@ -197,7 +198,7 @@ impl From<ScheduledRecord> for ScheduledMessage {
     operation_id = "listScheduledSms",
     tag = "SMS",
     params(
-        ("scheduled" = String, Query, description = "Must be present; its value does not matter.", allow_reserved, example = ""),
+        ("scheduled" = String, Query, description = "Must be present; its value does not matter.", allow_reserved, example = "true"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "At most so many: 1 to 1000, by default 1000."),
         ("offset" = Option<u64>, Query, minimum = 0, maximum = 9_007_199_254_740_991_i64, description = "Skip so many, by default 0."),
     ),
@@ -273,8 +274,8 @@ pub(super) struct MessageStatus {
     /// When the status became known, UTC, `YYYY-MM-DD HH:MM:SS`.
     #[serde(rename = "dlrDate")]
     dlr_date: Option<String>,
-    /// Where the message stands, in a word.
-    #[schema(example = "queued")]
+    /// The state of the message, in a word.
+    #[schema(value_type = MessageStateName)]
     state: &'static str,
     /// Into how many parts it splits.
     parts: u8,
@@ -323,7 +324,7 @@ pub(super) fn ended(state: MessageState) -> Option<(u8, u16, Timestamp)> {
     tag = "SMS",
     params(("id" = String, Path, pattern = "^([1-9][0-9]{0,14}|[1-8][0-9]{15})$", description = "The ID that the submission returned.", example = "10001")),
     responses(
-        (status = 200, description = "Where the message stands.", body = MessageStatus),
+        (status = 200, description = "The state of the message.", body = MessageStatus),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token has neither `sms:read` nor `sms:send`.", body = Failure),
         (status = 404, description = "This account has no such message.", body = Failure),

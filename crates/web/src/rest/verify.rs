@@ -19,6 +19,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, VerifySend};
 use super::document::{CheckRequest, Failure, VerifyRequest};
 use super::json::{Fields, Value, require};
+use super::shapes::VerificationStateName;
 use super::{Rest, sms};
 
 /// A code that was sent.
@@ -51,7 +52,7 @@ pub(super) struct SentCode {
     responses(
         (status = 200, description = "The code is on its way.", body = SentCode, links(
             ("check" = (operation_id = "checkCode", parameters(("id" = "$response.body#/id")), description = "Checks what the person entered.")),
-            ("status" = (operation_id = "readVerification", parameters(("id" = "$response.body#/id")), description = "Where the verification stands.")),
+            ("status" = (operation_id = "readVerification", parameters(("id" = "$response.body#/id")), description = "The state of the verification.")),
         )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
@@ -158,14 +159,14 @@ pub(super) struct VerificationStatus {
     #[schema(example = "+37120000001")]
     to: String,
     /// `pending`, `approved`, `expired` (or replaced by a newer one) or `failed` (too many wrong codes).
-    #[schema(example = "pending")]
+    #[schema(value_type = VerificationStateName)]
     status: &'static str,
     /// Until when the code is valid, RFC 3339.
     #[schema(format = DateTime, example = "2030-01-31T09:30:00Z")]
     expires: String,
 }
 
-/// Ask where a verification stands
+/// Read a verification's state
 #[utoipa::path(
     get,
     path = "/verify/{id}",

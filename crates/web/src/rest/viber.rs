@@ -13,7 +13,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, ViberSend};
 use super::document::{Failure, PriorityName};
 use super::json::{Fields, Value, require};
-use super::shapes::{Recipients, SenderText, TestModeValue};
+use super::shapes::{DateTimeText, Recipients, SenderText, TestModeValue};
 use super::{Rest, sms};
 
 /// A Viber message to send. JSON null means absent; unknown fields are ignored.
@@ -44,8 +44,8 @@ pub(super) struct ViberRequest {
     dlr_url: Option<String>,
     priority: Option<PriorityName>,
     /// When to send, ISO 8601 with offset: up to a year ahead.
-    #[schema(format = DateTime)]
-    scheduled: Option<String>,
+    #[schema(inline)]
+    scheduled: Option<DateTimeText>,
     #[schema(rename = "testMode")]
     test_mode: Option<TestModeValue>,
     /// ISO 3166-1 alpha-2 country that local recipients are completed for.

@@ -13,8 +13,7 @@ use http::header::{CACHE_CONTROL, CONNECTION};
 use http::{HeaderName, HeaderValue, Request, Uri};
 use hyper::body::Incoming;
 use metrics::{Counter, Histogram};
-use requests::rate_limit::RateLimitStatus;
-use requests::{KnownCaller, Peer, Problem};
+use requests::{Peer, Problem, RequestNotes, rate_limit};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
@@ -83,20 +82,18 @@ impl Handler {
         let id = self.request_id(&request);
         drop_trailing_slash(request.uri_mut());
         request.extensions_mut().insert(Peer(peer));
-        let rate = RateLimitStatus::default();
-        request.extensions_mut().insert(rate.clone());
-        let caller = KnownCaller::default();
-        request.extensions_mut().insert(caller.clone());
+        let notes = RequestNotes::default();
+        request.extensions_mut().insert(notes.clone());
         let is_https = self.transport.is_https(peer, request.headers());
         let method = request.method().clone();
         let (request, unread) = track(request);
         let mut response = self.route(request).await;
-        caller.log(&method, &response);
+        notes.log_refusal(&method, &response);
         let headers = response.headers_mut();
         headers.reserve(ADDED_HEADERS);
         headers.entry(CACHE_CONTROL).or_insert(NO_CACHE);
         headers.insert(REQUEST_ID, id);
-        rate.write(headers);
+        rate_limit::write(&notes, headers);
         secure(headers, is_https);
         self.count(&response, started.elapsed());
         tracing::debug!(

@@ -3,13 +3,9 @@
 use domain::Timestamp;
 use engine::reading::traffic::{Latencies, Latency};
 
-use super::{
-    BELOW, Bar, COLUMN_DIGIT, COLUMNS_HEIGHT, LEAST, Label, Line, MAX_LABELS, Piece, TOP, WIDTH,
-    ceiling,
-};
+use super::columns::{BOTTOM, Columns, LEFT};
+use super::{BELOW, Bar, COLUMNS_HEIGHT, LEAST, Label, Line, WIDTH, ceiling};
 use crate::kit::format::count;
-
-const LEFT: u64 = COLUMN_DIGIT * 8;
 
 pub(crate) struct LatencyChart {
     pub(crate) description: String,
@@ -40,24 +36,14 @@ impl LatencyChart {
         let known = || days.iter().filter_map(|(day, it)| Some((day, (*it)?)));
         let slowest = known().max_by_key(|(_, latency)| latency.p95_ms)?;
         let most_ms = axis_end_ms(slowest.1.p95_ms);
-        let number = days.len().max(1) as u64;
-        let start = |place: usize| LEFT + (WIDTH - LEFT) * place as u64 / number;
-        let bottom = TOP + COLUMNS_HEIGHT;
+        let columns = Columns::new(LEFT, days.len());
         let bar = |(place, (day, latency)): (usize, &(Timestamp, Option<Latency>))| {
-            let (from, until) = (start(place), start(place + 1));
-            let gap = ((until - from) / 5).max(1);
-            let piece = |kind, y, height| Piece {
-                kind,
-                x: from + gap / 2,
-                y,
-                width: (until - from - gap).max(1),
-                height,
-            };
+            let piece = |kind, y, height| columns.piece(place, kind, y, height);
             let pieces = latency.map(|latency| {
                 let p50 = height(latency.p50_ms, most_ms);
                 let p95 = height(latency.p95_ms, most_ms).max(p50);
-                let above = (p95 > p50).then(|| piece("p95", bottom - p95, p95 - p50));
-                let median = piece("p50", bottom - p50, p50);
+                let above = (p95 > p50).then(|| piece("p95", BOTTOM - p95, p95 - p50));
+                let median = piece("p50", BOTTOM - p50, p50);
                 [Some(median), above].into_iter().flatten().collect()
             });
             Bar {
@@ -66,32 +52,19 @@ impl LatencyChart {
                 pieces: pieces.unwrap_or_default(),
             }
         };
-        let line = |half: u64| {
-            let y = bottom - COLUMNS_HEIGHT * half / 2;
-            let label = Label {
-                x: LEFT - 8,
-                y: y + 4,
-                anchor: "end",
-                text: duration(most_ms * half / 2),
-            };
-            (Line { from: LEFT, y }, label)
-        };
-        let (lines, mut labels): (Vec<_>, Vec<_>) = (0..=2).map(line).unzip();
-        let step = days.len().div_ceil(MAX_LABELS).max(1);
-        let named = days.iter().enumerate().step_by(step);
-        labels.extend(named.map(|(place, (day, _))| Label {
-            x: u64::midpoint(start(place), start(place + 1)),
-            y: bottom + BELOW - 6,
-            anchor: "middle",
-            text: day.strftime("%b %-d").to_string(),
-        }));
+        let lines = (0..=2).map(|half| columns.line(half, duration(most_ms * half / 2)));
+        let (lines, mut labels): (Vec<_>, Vec<_>) = lines.unzip();
+        let names = days
+            .iter()
+            .map(|(day, _)| day.strftime("%b %-d").to_string());
+        labels.extend(columns.labels(names));
         Some(Self {
             description: format!(
                 "Time until delivery by day, median and 95th percentile. The slowest: {}.",
                 words(*slowest.0, slowest.1)
             ),
             width: WIDTH,
-            height: bottom + BELOW,
+            height: BOTTOM + BELOW,
             lines,
             labels,
             bars: days.iter().enumerate().map(bar).collect(),
@@ -151,6 +124,7 @@ pub(crate) fn duration(time_ms: u64) -> String {
 mod tests {
     use domain::ports::LatencyCount;
 
+    use super::super::TOP;
     use super::*;
 
     fn at(day: i64) -> Timestamp {

@@ -1,12 +1,8 @@
 //! Charts of delivery rates: columns of the same height, divided by final state.
 
-use super::{
-    BELOW, Bar, COLUMN_DIGIT, COLUMNS_HEIGHT, Chart, Item, Label, Line, MAX_LABELS, Piece, TOP,
-    WIDTH, lengths,
-};
-use crate::kit::format::{count, percent};
-
-const LEFT: u64 = COLUMN_DIGIT * 8;
+use super::columns::{BOTTOM, Columns, LEFT};
+use super::{BELOW, Bar, COLUMNS_HEIGHT, Chart, Item, TOP, WIDTH, lengths};
+use crate::kit::format::count;
 
 impl Chart {
     /// Columns side by side, each from 0 to 100 %.
@@ -16,25 +12,15 @@ impl Chart {
         dimension: &'static str,
         items: Vec<Item>,
     ) -> Self {
-        let number = items.len().max(1) as u64;
-        let start = |place: usize| LEFT + (WIDTH - LEFT) * place as u64 / number;
-        let bottom = TOP + COLUMNS_HEIGHT;
+        let columns = Columns::new(LEFT, items.len());
         let bar = |(place, item): (usize, &Item)| {
-            let (from, until) = (start(place), start(place + 1));
-            let gap = ((until - from) / 5).max(1);
-            let mut y = bottom;
+            let mut y = BOTTOM;
             let lengths = lengths(&item.tally, COLUMNS_HEIGHT, item.tally.all().max(1));
             let pieces = lengths.map(|(kind, height)| {
                 // Pieces that would be too small to be seen take a little more than their share.
                 let height = height.min(y - TOP);
                 y -= height;
-                Piece {
-                    kind,
-                    x: from + gap / 2,
-                    y,
-                    width: (until - from - gap).max(1),
-                    height,
-                }
+                columns.piece(place, kind, y, height)
             });
             Bar {
                 address: item.address.clone(),
@@ -47,25 +33,9 @@ impl Chart {
                 ),
             }
         };
-        let line = |half: u64| {
-            let y = bottom - COLUMNS_HEIGHT * half / 2;
-            let label = Label {
-                x: LEFT - 8,
-                y: y + 4,
-                anchor: "end",
-                text: format!("{} %", half * 50),
-            };
-            (Line { from: LEFT, y }, label)
-        };
-        let (lines, mut labels): (Vec<_>, Vec<_>) = (0..=2).map(line).unzip();
-        let step = items.len().div_ceil(MAX_LABELS).max(1);
-        let named = items.iter().enumerate().step_by(step);
-        labels.extend(named.map(|(place, item)| Label {
-            x: u64::midpoint(start(place), start(place + 1)),
-            y: bottom + BELOW - 6,
-            anchor: "middle",
-            text: item.label.clone(),
-        }));
+        let lines = (0..=2).map(|half| columns.line(half, format!("{} %", half * 50)));
+        let (lines, mut labels): (Vec<_>, Vec<_>) = lines.unzip();
+        labels.extend(columns.labels(items.iter().map(|item| item.label.clone())));
         Self {
             id,
             title,
@@ -73,7 +43,7 @@ impl Chart {
             dimension,
             kind: "by-time",
             width: WIDTH,
-            height: bottom + BELOW,
+            height: BOTTOM + BELOW,
             lines,
             labels,
             bars: items.iter().enumerate().map(bar).collect(),
@@ -91,7 +61,7 @@ fn describe(dimension: &str, items: &[Item]) -> String {
         Some(item) => format!(
             "Delivery rate by {dimension}. The lowest: {}, {}.",
             item.name,
-            percent(item.tally.delivered, item.tally.all())
+            item.tally.share()
         ),
         None => format!("Delivery rate by {dimension}: no messages."),
     }
@@ -99,25 +69,10 @@ fn describe(dimension: &str, items: &[Item]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::Money;
     use proptest::prelude::*;
 
-    use super::super::Tally;
+    use super::super::tests::item;
     use super::*;
-
-    fn item(name: &str, delivered: u64, failed: u64, expired: u64) -> Item {
-        Item {
-            label: name.to_owned(),
-            name: name.to_owned(),
-            tally: Tally {
-                delivered,
-                failed,
-                expired,
-                cost: Money::ZERO,
-            },
-            address: None,
-        }
-    }
 
     #[test]
     fn every_column_is_divided_by_its_own_messages() {

@@ -15,7 +15,7 @@ const OTHER: &str = "M8 7.9h.1";
 pub(super) fn icon(path: &str) -> &'static str {
     let page = path.strip_prefix("/dashboard").unwrap_or(path);
     match page {
-        "" => "M2 14V8M6 14V3M10 14V9M14 14V6",
+        "" | "/operator/traffic" => "M2 14V8M6 14V3M10 14V9M14 14V6",
         "/send" => "M14 2 7 9M14 2l-4 12-3-5-5-3z",
         "/bulk" => "M1 4h8M1 8h6M1 12h8M10 5l4 3-4 3",
         "/messages" | "/operator/messages" => MESSAGES,

@@ -94,7 +94,7 @@ pub(super) async fn replay(
     let filter = filters.for_account(member.account.id);
     let replayed = reports.replay(&member.by(), &filter).await?;
     let done = match replayed {
-        0 => "None was sent again: the matching ones are being sent right now, or are gone."
+        0 => "None was sent again: matching callbacks are being sent right now, or were deleted."
             .to_owned(),
         1 => "1 callback is being sent again.".to_owned(),
         many => format!("{} callbacks are being sent again.", count(many)),

@@ -10,28 +10,29 @@ const FIELDS: [&str; 4] = ["from", "to", "since", "until"];
 pub(crate) struct Filters {
     filter: InboundFilter,
     pub(crate) is_any: bool,
-    /// The invalid field and its problem.
-    pub(crate) problem: Option<(&'static str, &'static str)>,
+    /// The invalid fields and their problems.
+    pub(crate) problems: Vec<(&'static str, &'static str)>,
 }
 
 impl Filters {
     pub(crate) fn read(query: &Query) -> Self {
-        let mut problem = None;
-        let mut time = |name| {
+        let mut problems = Vec::new();
+        let to = query.get("to").map(InboundNumber::parse);
+        if let Some(Err(_)) = to {
+            problems.push((
+                "to",
+                "To: write a number with its country code, or a short code.",
+            ));
+        }
+        let mut time = |name, problem| {
             let read = parse_utc(query.get(name)?);
             if read.is_none() {
-                problem = Some((name, "Give a date and a time."));
+                problems.push((name, problem));
             }
             read
         };
-        let (since, until) = (time("since"), time("until"));
-        let to = query.get("to").map(InboundNumber::parse);
-        if let Some(Err(_)) = to {
-            problem = Some((
-                "to",
-                "Write a number with its country code, or a short code.",
-            ));
-        }
+        let since = time("since", "Since: give a date and a time.");
+        let until = time("until", "Until: give a date and a time.");
         Self {
             filter: InboundFilter {
                 owner: InboundOwner::default(),
@@ -41,13 +42,14 @@ impl Filters {
                 until,
             },
             is_any: FIELDS.iter().any(|field| query.get(field).is_some()),
-            problem,
+            problems,
         }
     }
 
     pub(crate) fn problem_of(&self, field: &str) -> Option<&str> {
-        let (wrong, problem) = self.problem?;
-        (wrong == field).then_some(problem)
+        let mut problems = self.problems.iter();
+        let (_, problem) = problems.find(|(wrong, _)| *wrong == field)?;
+        Some(problem)
     }
 
     pub(crate) fn for_owner(&self, owner: InboundOwner) -> InboundFilter {
@@ -81,7 +83,7 @@ mod tests {
         let owner = InboundOwner::Account(AccountId::new(7).expect("in range"));
         let filters =
             read("from=371+2000+0001&to=1234&since=2026-01-31T09:30&until=2026-02-01T00:00:30");
-        assert_eq!(filters.problem, None);
+        assert!(filters.problems.is_empty());
         let filter = filters.for_owner(owner);
         assert_eq!(filter.owner, owner);
         assert_eq!(filter.from.as_deref(), Some("+37120000001"));
@@ -114,5 +116,8 @@ mod tests {
             assert!(filters.problem_of(field).is_some(), "{query}");
             assert!(filters.is_any, "{query}");
         }
+        let filters = read("to=nobody&since=yesterday&until=soon");
+        let wrong: Vec<&str> = filters.problems.iter().map(|(field, _)| *field).collect();
+        assert_eq!(wrong, ["to", "since", "until"]);
     }
 }

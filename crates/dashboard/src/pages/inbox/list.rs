@@ -62,7 +62,7 @@ impl Dashboard {
         query: &Query,
     ) -> Result<InboundList, Failure> {
         let is_filtered = filters.is_any;
-        if filters.problem.is_some() {
+        if !filters.problems.is_empty() {
             return Ok(InboundList {
                 rows: Vec::new(),
                 is_filtered,

@@ -137,7 +137,7 @@ pub(super) async fn credit(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
     Path(id): Path<String>,
-    Posted(form): Posted,
+    Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
     let account = find(&dashboard, &operator, &id).await?;
     let mut credit = CreditForm {
@@ -159,7 +159,7 @@ pub(super) async fn credit(
         Err(problem) => Some(problem),
         Ok(_) if has_note_problem => None,
         Ok(amount) => {
-            ask_to_credit(&dashboard, &operator, &account, amount, &form)?;
+            ask_to_credit(&dashboard, &operator, &account, amount, &mut form).await?;
             let note = Some(credit.note.text.as_str()).filter(|note| !note.is_empty());
             let accounts = &dashboard.engine.accounts;
             match accounts
@@ -201,12 +201,12 @@ fn read_amount(typed: &str) -> Result<Money, String> {
 }
 
 /// Shows the balance afterwards, so that a wrong sign or too many zeros are noticed.
-fn ask_to_credit(
+async fn ask_to_credit(
     dashboard: &Dashboard,
     operator: &Operator,
     account: &AccountRecord,
     amount: Money,
-    form: &Form,
+    form: &mut Form,
 ) -> Result<(), Failure> {
     let words = |amount| money(amount, &dashboard.settings.currency);
     let (before, after) = (account.balance, account.balance.plus(amount));
@@ -221,16 +221,14 @@ fn ask_to_credit(
     } else {
         (format!("Add {} to {}?", words(amount), account.name), "Add")
     };
-    operator.ask(
-        form,
-        &Question {
-            title: &title,
-            text: &text,
-            button,
-            back: &address(account.id),
-            is_dangerous: true,
-        },
-    )
+    let question = Question {
+        title: &title,
+        text: &text,
+        button,
+        back: &address(account.id),
+        is_dangerous: true,
+    };
+    operator.ask_for_password(dashboard, form, &question).await
 }
 
 /// Changes only the limits that were edited; somebody else may have changed the others in the meantime.
@@ -238,7 +236,7 @@ pub(super) async fn set_limits(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
     Path(id): Path<String>,
-    Posted(form): Posted,
+    Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
     let account = find(&dashboard, &operator, &id).await?;
     let mut limits = LimitsForm::from_form(&form);
@@ -247,6 +245,16 @@ pub(super) async fn set_limits(
         return refuse(&dashboard, &operator, &account, CreditForm::new(), limits).await;
     }
     if !changes.is_empty() {
+        let question = Question {
+            title: &format!("Change the limits of {}?", account.name),
+            text: "They decide what the account may spend and where it may send.",
+            button: "Save",
+            back: &address(account.id),
+            is_dangerous: false,
+        };
+        operator
+            .ask_for_password(&dashboard, &mut form, &question)
+            .await?;
         let apply = |rules: &mut SpendingRules| {
             for change in &changes {
                 change.clone().apply(rules);

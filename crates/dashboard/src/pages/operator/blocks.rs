@@ -10,6 +10,7 @@ use engine::refusals::blocks::BlockError;
 use http::StatusCode;
 
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::form_input::FormInput;
@@ -116,6 +117,17 @@ pub(super) async fn remove(
 ) -> Result<Response, Failure> {
     let rule = BlockRule::parse(kind(&form)?, form.get(VALUE).unwrap_or_default());
     let rule = rule.map_err(|_| Failure::Form)?;
+    let (kind, value) = (rule.kind().name(), rule.shown_value());
+    operator.ask(
+        &form,
+        &Question {
+            title: &format!("Remove the rule for the {kind} {value}?"),
+            text: "Messages that it blocks are accepted again, from all accounts.",
+            button: "Remove",
+            back: HERE,
+            is_dangerous: true,
+        },
+    )?;
     // Somebody else may have removed it already, which is what this person wants, too.
     let blocks = &dashboard.engine.blocks;
     blocks.remove(&operator.by(), &rule).await?;

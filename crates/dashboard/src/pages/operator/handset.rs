@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
+use domain::Msisdn;
 use domain::inbound::number::InboundNumber;
 use domain::message::text::fill;
-use domain::{MessageId, Msisdn};
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -21,6 +21,8 @@ const HERE: &str = "/dashboard/operator/carriers/handset";
 const FROM: &str = "from";
 const TO: &str = "to";
 const MESSAGE: &str = "message";
+/// The word of the notice.
+const SENT: &str = "sent";
 /// A number that is reserved for tests.
 const HANDSET: &str = "+447700900000";
 /// How many numbers are suggested.
@@ -42,7 +44,7 @@ pub(super) async fn show(
 ) -> Result<Response, Failure> {
     check_simulated(&dashboard, &operator)?;
     let mut frame = operator.frame();
-    if let Some(Ok(id)) = query.get("sent").map(str::parse::<MessageId>) {
+    if let Some(id) = operator.said_count(&query, SENT) {
         frame = frame.with_success(format!(
             "The text was sent as message {id}. It is in the inbox of the account that has the number, or among the \
              unclaimed messages."
@@ -101,9 +103,8 @@ pub(super) async fn send(
             let mut query = url::form_urlencoded::Serializer::new(String::new());
             query.append_pair(FROM, &from.to_string());
             query.append_pair(TO, input.text(TO));
-            query.append_pair("sent", &id.to_string());
             let address = format!("{HERE}?{}", query.finish());
-            Ok(Redirect::to(&address).into_response())
+            Ok(operator.redirect_saying(&address, &format!("{SENT}-{id}")))
         }
         (from, to, text) => {
             if let Err(problem) = from {

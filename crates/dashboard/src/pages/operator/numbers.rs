@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use domain::CallbackUrl;
 use domain::inbound::number::InboundNumber;
 use domain::ports::{NumberEntry, OwnedNumber};
@@ -13,6 +13,7 @@ use engine::inbound::AddNumberError;
 use http::StatusCode;
 
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::form_input::FormInput;
@@ -71,7 +72,7 @@ pub(super) async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let frame = operator.frame();
-    let frame = match query.get("said") {
+    let frame = match operator.said(&query) {
         Some("added") => frame.with_success("The number was added. Texts to it go to its account."),
         Some("removed") => frame.with_success("The number was removed."),
         _ => frame,
@@ -108,7 +109,7 @@ pub(super) async fn add(
     if let Some(entry) = read_entry(&dashboard, &mut input).await? {
         let numbers = &dashboard.engine.numbers;
         match numbers.add(&operator.by(), &entry).await {
-            Ok(()) => return Ok(Redirect::to(&format!("{HERE}?said=added")).into_response()),
+            Ok(()) => return Ok(operator.redirect_saying(HERE, "added")),
             Err(AddNumberError::Store(error)) => return Err(error.into()),
             Err(problem @ AddNumberError::Keyword) => input.refuse(KEYWORD, problem),
             Err(problem @ AddNumberError::Taken(_)) => input.refuse(NUMBER, problem),
@@ -157,11 +158,25 @@ pub(super) async fn remove(
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let (number, keyword) = read_key(&form)?;
+    let title = match &keyword {
+        Some(keyword) => format!("Remove the number {number} with the keyword {keyword}?"),
+        None => format!("Remove the number {number}?"),
+    };
+    operator.ask(
+        &form,
+        &Question {
+            title: &title,
+            text: "Its account gets no more texts sent to it. Texts that no account gets are listed as unclaimed.",
+            button: "Remove",
+            back: HERE,
+            is_dangerous: true,
+        },
+    )?;
     // Somebody else may have removed it already, which is what this person wants, too.
     let numbers = &dashboard.engine.numbers;
     let by = operator.by();
     numbers.remove(&by, &number, keyword.as_deref()).await?;
-    Ok(Redirect::to(&format!("{HERE}?said=removed")).into_response())
+    Ok(operator.redirect_saying(HERE, "removed"))
 }
 
 fn read_key(form: &Form) -> Result<(InboundNumber, Option<String>), Failure> {

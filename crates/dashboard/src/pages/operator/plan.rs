@@ -3,7 +3,6 @@
 mod carrier;
 mod examples;
 mod history;
-mod password;
 mod route;
 mod test;
 
@@ -53,7 +52,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 pub(super) fn with_notice(frame: Frame, said: Option<&str>) -> Frame {
     let text = match said {
         Some("stored") => "Stored. All nodes use it within a second.",
-        Some("removed") => "Removed. The history brings it back.",
+        Some("removed") => "Removed. You can restore it from the history.",
         Some("undone") => "Restored. All nodes use it within a second.",
         _ => return frame,
     };

@@ -15,7 +15,9 @@ use http::StatusCode;
 
 use super::{Field, PAGE_SIZE};
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
+use crate::kit::form::Form;
 use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show};
 use crate::kit::query::Query;
@@ -125,6 +127,9 @@ pub(super) async fn decide(
         )
         .await;
     }
+    if step == Step::Revoke {
+        ask_to_revoke(&dashboard, &operator, &form, view, id).await?;
+    }
     let words = Some(reason.text.as_str()).filter(|words| !words.is_empty());
     let review = &dashboard.engine.sender_review;
     match review.decide(&operator.by(), id, step, words).await {
@@ -139,6 +144,38 @@ pub(super) async fn decide(
             refuse(&dashboard, &operator, view, id, reason, &why).await
         }
     }
+}
+
+async fn ask_to_revoke(
+    dashboard: &Dashboard,
+    operator: &Operator,
+    form: &Form,
+    view: View,
+    id: SenderId,
+) -> Result<(), Failure> {
+    let filter = SenderFilter {
+        account: None,
+        state: None,
+        after: SenderId::new(id.get().saturating_sub(1)),
+    };
+    let first = ListRange {
+        limit: 1,
+        offset: 0,
+    };
+    let found = dashboard.engine.sender_review.list(filter, first).await?;
+    let Some(sender) = found.first().filter(|sender| sender.id == id) else {
+        return Err(Failure::NotFound(Box::new(operator.frame())));
+    };
+    operator.ask(
+        form,
+        &Question {
+            title: &format!("Revoke the sender {}?", sender.name),
+            text: "Its account can no longer send from it, on every node within a second.",
+            button: "Revoke",
+            back: &format!("{HERE}?state={}", view.state.name()),
+            is_dangerous: true,
+        },
+    )
 }
 
 fn done_message(done: &str) -> Option<&'static str> {

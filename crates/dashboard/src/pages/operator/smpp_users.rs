@@ -2,15 +2,16 @@
 //!
 //! The password of a user is only in the response to the form that created it.
 
+mod fields;
+pub(super) mod user;
+
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
-use domain::access::{AccessLimits, AllowedSenders};
+use axum::response::Response;
 use domain::ports::AccountRecord;
-use domain::smpp_user::{BindKinds, DEFAULT_MAX_BINDS, ReceiptFormat, SmppLimits, SmppUser};
-use domain::{AllowList, Originator};
+use domain::smpp_user::{BindKinds, SmppUser};
 use engine::identity::accounts::AccountError;
 use engine::identity::smpp_users::{SmppUserError, SmppUserInput};
 use http::StatusCode;
@@ -25,25 +26,13 @@ use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
 
+use fields::Choices;
+
 const HERE: &str = "/dashboard/operator/smpp-users";
 const ACCOUNT: &str = "account";
 const SYSTEM_ID: &str = "system_id";
-const MAX_BINDS: &str = "max_binds";
-const MAX_PER_SECOND: &str = "max_per_second";
-const NETWORKS: &str = "networks";
-const SENDERS: &str = "senders";
-const COUNTRIES: &str = "countries";
 const LONG: &str = "long_password";
-const FIELDS: [&str; 8] = [
-    ACCOUNT,
-    SYSTEM_ID,
-    MAX_BINDS,
-    MAX_PER_SECOND,
-    NETWORKS,
-    SENDERS,
-    COUNTRIES,
-    LONG,
-];
+const FIELDS: [&str; 3] = [ACCOUNT, SYSTEM_ID, LONG];
 /// The field with the newest user when the form was opened.
 const NEWEST: &str = "newest";
 /// Only so many users are shown; the command line lists all.
@@ -54,6 +43,7 @@ const SHOWN: usize = 500;
 struct UsersPage {
     frame: Frame,
     input: FormInput,
+    choices: Choices,
     newest: u64,
     rows: Vec<UserRow>,
     /// How many users are not shown.
@@ -61,6 +51,7 @@ struct UsersPage {
 }
 
 struct UserRow {
+    id: u64,
     system_id: String,
     account: u64,
     account_name: String,
@@ -82,6 +73,7 @@ impl UserRow {
         let senders = access.limits.senders.as_slice().iter();
         let networks = access.allow.networks().iter();
         Self {
+            id: user.id.get(),
             system_id: user.system_id.to_string(),
             account: access.account.get(),
             account_name: access.account_name.clone(),
@@ -102,16 +94,15 @@ pub(super) async fn show(
     operator: Operator,
     query: Query,
 ) -> Result<Response, Failure> {
-    let frame = match query.get("said") {
+    let frame = match operator.said(&query) {
         Some("revoked") => operator
             .frame()
             .with_success("Revoked. The user’s sessions end within a second."),
         _ => operator.frame(),
     };
-    let input = FormInput::with_defaults(vec![
-        (ACCOUNT, query.text(ACCOUNT).to_owned()),
-        (MAX_BINDS, DEFAULT_MAX_BINDS.to_string()),
-    ]);
+    let mut input = fields::defaults();
+    input.push((ACCOUNT, query.text(ACCOUNT).to_owned()));
+    let input = FormInput::with_defaults(input);
     page(&dashboard, frame, input).await
 }
 
@@ -128,6 +119,7 @@ async fn page(dashboard: &Dashboard, frame: Frame, input: FormInput) -> Result<R
     let page = UsersPage {
         frame,
         input,
+        choices: Choices::new(),
         newest: users.last().map_or(0, |user| user.id.get()),
         rows: users.iter().rev().take(SHOWN).map(row).collect(),
         hidden: (hidden > 0).then(|| count(hidden as u64)),
@@ -150,7 +142,7 @@ pub(super) async fn create(
     operator: Operator,
     Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
-    let mut input = FormInput::from_form(&form, &FIELDS);
+    let mut input = FormInput::from_form(&form, &[&FIELDS[..], &fields::OPTIONS].concat());
     let Some((account, order)) = read(&dashboard, &form, &mut input).await? else {
         return page(&dashboard, operator.frame(), input).await;
     };
@@ -225,49 +217,11 @@ fn read_input(input: &mut FormInput) -> SmppUserInput {
             None
         }
     };
-    let networks = input.text(NETWORKS).replace([',', ';'], " ");
-    let allow = networks.parse::<AllowList>().unwrap_or_else(|problem| {
-        input.refuse(NETWORKS, problem);
-        AllowList::default()
-    });
-    let senders = input.text(SENDERS).lines().map(str::trim);
-    let senders: Result<Vec<Originator>, _> = senders
-        .filter(|sender| !sender.is_empty())
-        .map(Originator::parse_approved)
-        .collect();
-    let senders = senders.unwrap_or_else(|problem| {
-        input.refuse(SENDERS, problem);
-        Vec::new()
-    });
-    let countries = input.text(COUNTRIES).parse().unwrap_or_else(|problem| {
-        input.refuse(COUNTRIES, problem);
-        domain::billing::Countries::default()
-    });
     SmppUserInput {
         system_id,
         long_password: input.given(LONG).is_some(),
-        allow,
-        access_limits: AccessLimits {
-            senders: AllowedSenders::new(senders),
-            countries,
-        },
-        limits: SmppLimits {
-            max_binds: read_limit(input, MAX_BINDS),
-            max_per_second: read_limit(input, MAX_PER_SECOND),
-            binds: BindKinds::all(),
-        },
-        receipts: ReceiptFormat::default(),
+        options: fields::read(input),
     }
-}
-
-/// An empty field and 0 stand for no limit.
-fn read_limit(input: &mut FormInput, name: &'static str) -> Option<u32> {
-    let number = input.given(name).map(str::parse::<u32>).transpose();
-    let number = number.unwrap_or_else(|_| {
-        input.refuse(name, "Give a whole number, or nothing for no limit");
-        None
-    });
-    number.filter(|number| *number > 0)
 }
 
 pub(super) async fn revoke(
@@ -292,7 +246,7 @@ pub(super) async fn revoke(
         Err(SmppUserError::Store(error)) => return Err(error.into()),
         Err(_) => return Err(Failure::Form),
     }
-    Ok(Redirect::to(&format!("{HERE}?said=revoked")).into_response())
+    Ok(operator.redirect_saying(HERE, "revoked"))
 }
 
 #[cfg(test)]
@@ -300,25 +254,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_is_checked() {
-        for (field, text, is_refused) in [
-            (SYSTEM_ID, "", false),
-            (SYSTEM_ID, "acme", false),
-            (SYSTEM_ID, "longer than fifteen", true),
-            (NETWORKS, "192.0.2.1, 2001:db8::/32", false),
-            (NETWORKS, "here", true),
-            (SENDERS, "Acme Inc.\r\n\r\n+37120000001", false),
-            (SENDERS, "A name that is too long", true),
-            (COUNTRIES, "LV, ee", false),
-            (COUNTRIES, "Latvia", true),
-            (MAX_BINDS, "0", false),
-            (MAX_PER_SECOND, "100", false),
-            (MAX_PER_SECOND, "-1", true),
-        ] {
-            let mut input = FormInput::with_defaults(vec![(field, text.to_owned())]);
+    fn the_system_id_is_checked() {
+        for (text, is_refused) in [("", false), ("acme", false), ("longer than fifteen", true)] {
+            let mut input = FormInput::with_defaults(vec![(SYSTEM_ID, text.to_owned())]);
             read_input(&mut input);
-            assert_eq!(input.problem(field).is_some(), is_refused, "{field} {text}");
-            assert_eq!(input.is_refused(), is_refused, "{field} {text}");
+            assert_eq!(input.problem(SYSTEM_ID).is_some(), is_refused, "{text}");
+            assert_eq!(input.is_refused(), is_refused, "{text}");
         }
     }
 }

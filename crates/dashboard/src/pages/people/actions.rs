@@ -134,6 +134,11 @@ async fn ask(
                 .to_owned(),
             "Remove",
         ),
+        "withdraw" => (
+            format!("Withdraw the link for {}?", text_of("email")),
+            "It no longer works. You can create another one.".to_owned(),
+            "Withdraw",
+        ),
         "remove" => (
             format!("Remove {who}?"),
             "They are signed out at once, and AI clients that they connected are disconnected."
@@ -142,7 +147,7 @@ async fn ask(
         ),
         _ => return Ok(()),
     };
-    let is_removal = text_of("action").starts_with("remove");
+    let is_removal = text_of("action").starts_with("remove") || text_of("action") == "withdraw";
     let is_about_signing_in = !is_removal || text_of("action") == "remove-second-factor";
     let question = Question {
         title: &title,

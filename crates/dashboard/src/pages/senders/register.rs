@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::sender::{Category, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MIN_NAME_CHARS, SenderKind};
-use engine::senders::{RegisterError, SenderInput};
+use engine::senders::{RegisterError, SenderInput, find_mistakes};
 use engine::sending::submit::SubmitError;
 use http::StatusCode;
 use requests::Problem;
@@ -108,6 +108,13 @@ async fn register(
             .map(Into::into),
         notification_url: typed.given("notificationUrl").map(Into::into),
     };
+    let mistakes = find_mistakes(&order);
+    if !mistakes.is_empty() {
+        for mistake in &mistakes {
+            typed.refuse_invalid(mistake);
+        }
+        return Ok(page(member.frame(), kind, typed));
+    }
     let senders = &dashboard.engine.senders;
     let problem = match senders.register(&member.access(), order).await {
         Ok(id) => {

@@ -12,6 +12,7 @@ use engine::identity::accounts::AccountError;
 use http::StatusCode;
 
 use crate::Dashboard;
+use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page};
@@ -95,8 +96,18 @@ pub(super) async fn disconnect(
 pub(super) async fn set_texts(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
-    Posted(form): Posted,
+    Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
+    let question = Question {
+        title: "Change who sees texts?",
+        text: "The chosen roles see the texts of all messages of this account; the others do not.",
+        button: "Save",
+        back: super::HERE,
+        is_dangerous: false,
+    };
+    admin
+        .ask_for_password(&dashboard, &mut form, &question)
+        .await?;
     let is_chosen = |role: &Role| form.get(&format!("texts_{role}")).is_some();
     let chosen: Vec<Role> = Role::ALL.into_iter().filter(is_chosen).collect();
     let change = RuleChange::TextsFor(TextRoles::only(chosen));

@@ -18,14 +18,16 @@ use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::form_input::FormInput;
+use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::permissions::Offer;
-use crate::kit::query::Query;
-use crate::kit::session::{Admin, Operator, Posted};
+use crate::kit::session::{Admin, Operator, Posted, Session};
 use crate::pages::operator::find_account;
 
-/// Lifetimes in days, and their labels. Empty means forever.
-const LIFETIMES: [(&str, &str); 5] = [
+/// Days and a label.
+pub(super) type Lifetime = (&'static str, &'static str);
+/// Lifetimes of new tokens. Empty means forever.
+pub(super) const LIFETIMES: [Lifetime; 5] = [
     ("", "Never"),
     ("7", "In 7 days"),
     ("30", "In 30 days"),
@@ -33,7 +35,9 @@ const LIFETIMES: [(&str, &str); 5] = [
     ("365", "In a year"),
 ];
 /// The field with the newest token of the account when the form was opened.
-const NEWEST: &str = "newest";
+pub(super) const NEWEST: &str = "newest";
+
+pub(super) const REPEATED: &str = "This token was created already, and its secret was shown. If you lost it, delete the token. Send the form again only if you need another one";
 
 #[derive(Template)]
 #[template(path = "tokens/new.html")]
@@ -43,12 +47,12 @@ struct NewPage<'a> {
     typed: FormInput,
     newest: u64,
     offers: Vec<Offer>,
-    lifetimes: [(&'static str, &'static str); 5],
+    lifetimes: [Lifetime; 5],
     max_name_chars: usize,
 }
 
 /// Whose token is created.
-struct Place<'a> {
+pub(super) struct Place<'a> {
     account: &'a AccountRecord,
     /// Whether an operator creates it for the account.
     is_for_other: bool,
@@ -57,7 +61,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn own(account: &'a AccountRecord) -> Self {
+    pub(super) fn own(account: &'a AccountRecord) -> Self {
         Self {
             account,
             is_for_other: false,
@@ -74,17 +78,13 @@ impl<'a> Place<'a> {
     }
 }
 
-/// The form. With `like`, the ID of a token, it is filled in like that token, which the new one is to replace.
 pub(super) async fn ask(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
-    query: Query,
 ) -> Result<Response, Failure> {
     let accounts = &dashboard.engine.accounts;
     let tokens = accounts.list_tokens(Some(admin.account.id)).await?;
-    let replaced = query.get("like").and_then(|id| id.parse().ok());
-    let replaced = tokens.iter().find(|token| Some(token.id) == replaced);
-    let typed = replaced.map_or_else(FormInput::default, like);
+    let typed = FormInput::default();
     let place = Place::own(&admin.account);
     Ok(page(admin.frame(), &place, typed, newest(&tokens)))
 }
@@ -102,26 +102,14 @@ pub(in crate::pages) async fn ask_for_account(
     Ok(page(operator.frame(), &place, typed, newest(&tokens)))
 }
 
-/// The input for another token like this one.
-fn like(token: &TokenRecord) -> FormInput {
-    let access = &token.access;
-    let routes: Vec<&str> = access.permissions.iter().map(Permission::name).collect();
-    let networks: Vec<String> = access.allow.networks().iter().map(super::network).collect();
-    FormInput::with_defaults(vec![
-        ("name", access.name.clone()),
-        ("route", routes.join(" ")),
-        ("networks", networks.join("\n")),
-    ])
-}
-
-fn newest(tokens: &[TokenRecord]) -> u64 {
+pub(super) fn newest(tokens: &[TokenRecord]) -> u64 {
     let ids = tokens.iter().map(|token| token.id.get());
     ids.max().unwrap_or_default()
 }
 
 /// Whether the form was sent before: a token with this name was created after the form was opened. Reloading the page
 /// with the secret sends the form again.
-fn is_repeated(form: &Form, name: &str, tokens: &[TokenRecord]) -> bool {
+pub(super) fn is_repeated(form: &Form, name: &str, tokens: &[TokenRecord]) -> bool {
     let opened_at = form.get(NEWEST).and_then(|id| id.parse::<u64>().ok());
     let Some(opened_at) = opened_at else {
         return false;
@@ -131,24 +119,34 @@ fn is_repeated(form: &Form, name: &str, tokens: &[TokenRecord]) -> bool {
 }
 
 fn page(frame: Frame, place: &Place<'_>, typed: FormInput, newest: u64) -> Response {
-    let status = if typed.is_refused() {
-        StatusCode::UNPROCESSABLE_ENTITY
-    } else {
-        StatusCode::OK
-    };
-    let offer = |permission: Permission| {
-        Offer::new(permission, typed.is_ticked("route", permission.name()))
-    };
+    let status = status(&typed);
     let page = NewPage {
         frame,
         place,
-        offers: Permission::ALL.map(offer).into(),
+        offers: offers(&typed),
         lifetimes: LIFETIMES,
         newest,
         max_name_chars: MAX_TOKEN_NAME_CHARS,
         typed,
     };
     show_page(status, &page)
+}
+
+/// Of the page with this form.
+pub(super) fn status(typed: &FormInput) -> StatusCode {
+    if typed.is_refused() {
+        StatusCode::UNPROCESSABLE_ENTITY
+    } else {
+        StatusCode::OK
+    }
+}
+
+/// All permissions; those in the form are ticked.
+pub(super) fn offers(typed: &FormInput) -> Vec<Offer> {
+    let offer = |permission: Permission| {
+        Offer::new(permission, typed.is_ticked("route", permission.name()))
+    };
+    Permission::ALL.map(offer).into()
 }
 
 #[derive(Template)]
@@ -158,20 +156,28 @@ struct CreatedPage<'a> {
     place: &'a Place<'a>,
     name: &'a str,
     secret: &'a str,
+    old: Option<OldToken>,
     header: &'a str,
     base_url: &'a str,
+}
+
+/// What happens to the token that the new one replaces.
+pub(super) enum OldToken {
+    Deleted,
+    Until(Moment),
 }
 
 pub(super) async fn create(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
-    Posted(form): Posted,
+    Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
     let place = Place::own(&admin.account);
+    ask_for_password(&dashboard, &admin, &place, &mut form).await?;
     create_at(&dashboard, &admin.by(), admin.frame(), &place, &form).await
 }
 
-/// Creates a token for another account, so the password is asked for.
+/// Creates a token for another account.
 pub(in crate::pages) async fn create_for_account(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
@@ -180,20 +186,27 @@ pub(in crate::pages) async fn create_for_account(
 ) -> Result<Response, Failure> {
     let account = find_account(&dashboard, &operator, &id).await?;
     let place = Place::of(&account);
+    ask_for_password(&dashboard, &operator, &place, &mut form).await?;
+    create_at(&dashboard, &operator.by(), operator.frame(), &place, &form).await
+}
+
+/// An open session alone must not be enough to get a token, which outlives it.
+async fn ask_for_password(
+    dashboard: &Dashboard,
+    session: &Session,
+    place: &Place<'_>,
+    form: &mut Form,
+) -> Result<(), Failure> {
     let question = Question {
-        title: &format!("Create a token for {}?", account.name),
+        title: &format!("Create a token for {}?", place.account.name),
         text: "Anyone who has the token can act for this account.",
         button: "Create",
         back: &place.back,
         is_dangerous: false,
     };
-    operator
-        .ask_for_password(&dashboard, &mut form, &question)
-        .await?;
-    create_at(&dashboard, &operator.by(), operator.frame(), &place, &form).await
+    session.ask_for_password(dashboard, form, &question).await
 }
 
-/// Shows the secret in the response, because it cannot be shown again later.
 async fn create_at(
     dashboard: &Dashboard,
     by: &Actor,
@@ -204,14 +217,11 @@ async fn create_at(
     let mut typed = FormInput::from_form(form, &["name", "route", "networks", "expires"]);
     let accounts = &dashboard.engine.accounts;
     let tokens = accounts.list_tokens(Some(place.account.id)).await?;
-    let order = read(&mut typed, dashboard.engine.now());
+    let order = read(&mut typed, &LIFETIMES, dashboard.engine.now());
     let order = order.filter(|order| {
         let is_new = !is_repeated(form, &order.name, &tokens);
         if !is_new {
-            typed.refuse(
-                "name",
-                "This token was created already, and its secret was shown. If you lost it, delete the token. Send the form again only if you need another one",
-            );
+            typed.refuse("name", REPEATED);
         }
         is_new
     });
@@ -220,19 +230,36 @@ async fn create_at(
     };
     let name = order.name.clone();
     let (_, secret): (_, TokenSecret) = accounts.create_token(by, place.account.id, order).await?;
+    Ok(created(dashboard, frame, place, &name, &secret, None))
+}
+
+/// Shows the secret in the response, because it cannot be shown again later.
+pub(super) fn created(
+    dashboard: &Dashboard,
+    frame: Frame,
+    place: &Place<'_>,
+    name: &str,
+    secret: &TokenSecret,
+    old: Option<OldToken>,
+) -> Response {
     let page = CreatedPage {
         frame,
         place,
-        name: &name,
+        name,
         secret: secret.reveal(),
+        old,
         header: &dashboard.settings.token_header,
         base_url: &dashboard.settings.base_url,
     };
-    Ok(show_page(StatusCode::OK, &page))
+    show_page(StatusCode::OK, &page)
 }
 
 /// Returns `None` if a field is invalid; `typed` then has the problem.
-fn read(typed: &mut FormInput, now: Timestamp) -> Option<TokenInput> {
+pub(super) fn read(
+    typed: &mut FormInput,
+    lifetimes: &[Lifetime],
+    now: Timestamp,
+) -> Option<TokenInput> {
     if let Err(problem) = check_token_name(typed.text("name")) {
         typed.refuse("name", problem);
     }
@@ -246,7 +273,7 @@ fn read(typed: &mut FormInput, now: Timestamp) -> Option<TokenInput> {
         AllowList::default()
     });
     let is_offered = |(days, _): &&(&str, &str)| *days == typed.text("expires");
-    let days = LIFETIMES.iter().find(is_offered).map(|(days, _)| *days);
+    let days = lifetimes.iter().find(is_offered).map(|(days, _)| *days);
     if days.is_none() {
         typed.refuse("expires", "Choose one of these");
     }
@@ -290,7 +317,7 @@ mod tests {
             (typed("a", "sms:send", "here", ""), Some("networks")),
             (typed("a", "sms:send", "", "9"), Some("expires")),
         ] {
-            let order = read(&mut form, Timestamp::UNIX_EPOCH);
+            let order = read(&mut form, &LIFETIMES, Timestamp::UNIX_EPOCH);
             assert_eq!(order.is_none(), refused.is_some());
             for field in ["name", "route", "networks", "expires"] {
                 assert_eq!(

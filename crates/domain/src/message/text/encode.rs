@@ -49,6 +49,16 @@ pub fn decode(coding: Coding, payload: &[u8]) -> String {
     }
 }
 
+/// The text of these octets; `None` if [`encode`] would not give the same octets again.
+pub fn decode_exactly(coding: Coding, payload: &[u8]) -> Option<String> {
+    match coding {
+        Coding::Gsm7 if !gsm7::is_exact(payload) => None,
+        Coding::Gsm7 | Coding::Binary => Some(decode(coding, payload)),
+        Coding::Ucs2 if !payload.len().is_multiple_of(2) => None,
+        Coding::Ucs2 => String::from_utf16(&utf16_units(payload)).ok(),
+    }
+}
+
 fn utf16_units(payload: &[u8]) -> Vec<u16> {
     let (pairs, odd) = payload.as_chunks::<2>();
     let units = pairs.iter().copied().map(u16::from_be_bytes);
@@ -115,8 +125,40 @@ fn septets(text: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, decode, encode};
+    use super::{Part, decode, decode_exactly, encode};
     use crate::message::text::{Coding, Shape, Udh, measure, measure_as};
+
+    #[test]
+    fn octets_that_would_change_are_not_read_exactly() {
+        let (gsm7, ucs2) = (Coding::Gsm7, Coding::Ucs2);
+        let cases: [(&str, Coding, &[u8], Option<&str>); 12] = [
+            ("plain", gsm7, b"a\0", Some("a@")),
+            ("extended", gsm7, b"\x1B\x65!", Some("€!")),
+            ("an escape at the end", gsm7, b"a\x1B", None),
+            ("an unknown extension", gsm7, b"\x1BA", None),
+            ("an escaped escape", gsm7, b"\x1B\x1B\x65", None),
+            ("no septet", gsm7, b"\x80", None),
+            ("any octet", Coding::Binary, b"\0\xFF", Some("\0\u{FF}")),
+            ("a pair", ucs2, b"\xD8\x3D\xDE\0", Some("😀")),
+            ("half a pair at the end", ucs2, b"\0a\xD8\x3D", None),
+            ("half a pair at the beginning", ucs2, b"\xDE\0\0a", None),
+            ("half a character", ucs2, b"\0a\0", None),
+            (
+                "a replacement character",
+                ucs2,
+                b"\xFF\xFD",
+                Some("\u{FFFD}"),
+            ),
+        ];
+        for (name, coding, octets, text) in cases {
+            let read = decode_exactly(coding, octets);
+            assert_eq!(read.as_deref(), text, "{name}");
+            if let Some(text) = read {
+                let shape = measure_as(&text, coding, None).expect(name);
+                assert_eq!(encode(&text, shape, None, 0)[0].payload, octets, "{name}");
+            }
+        }
+    }
 
     fn split(text: &str, reference: u8) -> Vec<Part> {
         encode(text, measure(text).expect("a text"), None, reference)

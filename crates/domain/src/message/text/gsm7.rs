@@ -130,6 +130,22 @@ pub(super) fn decode(septets: &[u8]) -> String {
     text
 }
 
+/// Whether every septet is in the tables, so that [`decode`] loses nothing.
+pub(super) fn is_exact(septets: &[u8]) -> bool {
+    let mut septets = septets.iter().copied();
+    let is_extension = |septet| EXTENSION.iter().any(|(code, _)| *code == septet);
+    while let Some(septet) = septets.next() {
+        let is_known = match septet {
+            ESCAPE => septets.next().is_some_and(is_extension),
+            _ => usize::from(septet) < BASIC.len(),
+        };
+        if !is_known {
+            return false;
+        }
+    }
+    true
+}
+
 fn basic(septet: u8) -> char {
     let found = BASIC.get(usize::from(septet));
     found.copied().unwrap_or(char::REPLACEMENT_CHARACTER)

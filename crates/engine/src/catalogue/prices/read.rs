@@ -189,7 +189,7 @@ fn check(raw: RawRow, reference: &Reference) -> Result<(Key, PriceRow), String> 
             let found = reference.operator_named(country, &operator);
             let unknown = || {
                 format!(
-                    "Operator: {} is no operator of {country}; name one that the reference data knows, or give an MNC",
+                    "Operator: {} is not an operator of {country}; name one that the reference data knows, or give an MNC",
                     Quoted(&operator)
                 )
             };

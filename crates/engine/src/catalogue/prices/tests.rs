@@ -114,7 +114,7 @@ fn every_problem_is_named_with_its_row() {
         ),
         (
             "Latvia,LV,Nobody,Nobody,247,,0.1",
-            "'Nobody' is no operator of LV",
+            "'Nobody' is not an operator of LV",
         ),
         ("Latvia,LV,,All,247,,0.1", "must have a name"),
         ("Latvia,,LMT,LMT,247,01,0.1", "CountryCode is empty"),

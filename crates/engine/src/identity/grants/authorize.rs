@@ -238,16 +238,16 @@ fn find_redirect(
             "The request does not say where to go back to (redirect_uri).",
         ));
     };
-    client.redirect(requested).ok_or_else(|| {
-        shown("The request's redirect_uri is none of those that its client registered.")
-    })
+    client
+        .redirect(requested)
+        .ok_or_else(|| shown("The redirect_uri of the request is not registered for its client."))
 }
 
 fn check_form(params: &AuthorizeParams) -> Result<(), RequestError> {
     let invalid = |description| Err(("invalid_request", description));
     // `find_resource` deals with more than one resource.
     if params.repeated.iter().any(|name| *name != "resource") {
-        return invalid("A parameter stands there twice.");
+        return invalid("A parameter was sent twice.");
     }
     let is_long = |state: &String| state.len() > MAX_STATE_BYTES;
     if params.state.as_ref().is_some_and(is_long) {

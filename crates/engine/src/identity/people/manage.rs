@@ -42,7 +42,7 @@ impl PeopleScope {
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
     /// There is no such person within reach.
-    #[error("there is nobody of this name")]
+    #[error("there is no such person")]
     Unknown,
     /// There is no such invitation within reach.
     #[error("there is no invitation for this address any more")]
@@ -57,7 +57,7 @@ pub enum ManageError {
     #[error("only an operator can make this link")]
     ByOperator,
     /// The service would have no operator left.
-    #[error("this is the last operator; make somebody else one first")]
+    #[error("this is the last operator; make someone else an operator first")]
     LastOperator,
     #[error("{} can sign in already, as {}", .0.email, .0.role)]
     Known(Box<Person>),

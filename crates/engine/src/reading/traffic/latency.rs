@@ -101,19 +101,19 @@ impl Latencies {
 }
 
 impl Traffic {
-    /// The latencies of an account today and on the days before, [`DAYS`] in all.
+    /// The latencies of an account, or of all together, today and on the days before, [`DAYS`] in all.
     pub async fn recent_latencies(
         &self,
-        account: AccountId,
+        account: Option<AccountId>,
         now: Timestamp,
     ) -> Result<Latencies, StoreError> {
         self.latencies_of(account, &starts(now, DAY, DAYS)).await
     }
 
-    /// The latencies of an account on the same days as [`Traffic::period`].
+    /// The latencies on the same days as [`Traffic::period`].
     pub async fn latencies(
         &self,
-        account: AccountId,
+        account: Option<AccountId>,
         first: Date,
         last: Date,
     ) -> Result<Latencies, StoreError> {
@@ -122,7 +122,7 @@ impl Traffic {
 
     async fn latencies_of(
         &self,
-        account: AccountId,
+        account: Option<AccountId>,
         days: &[Timestamp],
     ) -> Result<Latencies, StoreError> {
         let (first, last) = (days[0], days[days.len() - 1]);

@@ -126,9 +126,10 @@ impl Dispatch {
             let sent = expired(queued);
             return Some(Unqueued::Sent(held, sent));
         }
-        let routed =
-            self.routing
-                .route(queued.channel, queued.account, &queued.to, queued.id.get());
+        let routed = match self.route(queued) {
+            Ok(routed) => routed,
+            Err(sent) => return Some(Unqueued::Sent(held, sent)),
+        };
         let request = SlotRequest {
             account: queued.account,
             priority: queued.priority,

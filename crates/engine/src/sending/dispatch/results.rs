@@ -10,6 +10,7 @@ use domain::message::outcome::Outcome;
 use domain::ports::{Settled, StoreError, WorkStore};
 use domain::{Channel, Clock, Code, MessageId, Money, TraceContext};
 
+use super::unanswered::as_taken;
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Held;
@@ -107,7 +108,10 @@ fn log(message_id: MessageId, trace: TraceContext, sent: &SendResult) {
         SendResult::PartlyTaken { carrier, .. } => {
             ("the carrier took a part of it", Some(carrier.as_str()))
         }
-        SendResult::Unknown(_) => ("the carrier did not answer; it is sent again later", None),
+        SendResult::Unknown { carrier, .. } => (
+            "the carrier did not answer; it is sent again later",
+            Some(carrier.as_str()),
+        ),
         SendResult::Later(_) | SendResult::Retry(_) => ("it is sent later", None),
         SendResult::Pooled { .. } => ("it waits for a carrier", None),
         SendResult::Over(_) => ("it ended without a carrier", None),
@@ -176,8 +180,12 @@ pub(super) fn over(queued: &QueuedMessage, code: Code) -> SendResult {
     }
 }
 
-/// The end of an expired message. If a carrier did not answer, it may have the message, so it counts as handed over.
+/// The result of an expired message. If a carrier did not answer, it may have the message, so it counts as handed over.
 pub(super) fn expired(queued: &QueuedMessage) -> SendResult {
+    if let Some(taken) = as_taken(queued) {
+        return taken;
+    }
+    // An older version did not store which carrier that was.
     if queued.unknown_tries > 0 {
         return SendResult::Over(Outcome::Expired);
     }

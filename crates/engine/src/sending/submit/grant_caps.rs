@@ -1,6 +1,6 @@
 //! What clients may spend.
 //!
-//! The amount is counted before the messages are stored, and taken back if they are refused. So a crash in between
+//! The amount is counted before the messages are stored, and taken back if this request stored none. So a crash in between
 //! counts too much and never too little. Only requests of clients with a cap write here.
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use domain::ports::BillingStore;
 use domain::{Access, Money};
 
 use super::SubmitError;
+use super::intake::StoredRequest;
 use super::stages::RoutedRequest;
 
 pub struct GrantCaps {
@@ -46,14 +47,20 @@ impl GrantCaps {
         Ok(Some(Reservation { cap, cost, day }))
     }
 
-    /// Takes back what was counted, unless the messages may have been stored.
-    pub(super) async fn release(&self, reserved: Reservation, error: &SubmitError) {
-        if matches!(error, SubmitError::Store(_)) {
-            return;
+    /// Takes back what was counted if this request stored no messages. After an error of the store it may have.
+    pub(super) async fn settle(
+        &self,
+        reserved: Reservation,
+        outcome: Result<&StoredRequest, &SubmitError>,
+    ) {
+        match outcome {
+            Ok(stored) if !stored.is_replay => return,
+            Err(SubmitError::Store(_)) => return,
+            Ok(_) | Err(_) => {}
         }
         let Reservation { cap, cost, day } = reserved;
         if let Err(error) = self.store.unspend_of_grant(cap.grant, cost, day).await {
-            tracing::warn!(%error, "a refused request still counts for the spending cap of a client until midnight UTC");
+            tracing::warn!(%error, "a request that sent nothing still counts for the spending cap of a client until midnight UTC");
         }
     }
 }

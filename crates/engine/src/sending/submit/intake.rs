@@ -17,6 +17,12 @@ use crate::monitoring::ended::EndedCounters;
 use crate::sending::carriers::Routed;
 use crate::sending::dispatch::Dispatch;
 
+/// The answer to a request, and whether it is the stored one of an earlier, identical request.
+pub(crate) struct StoredRequest {
+    pub(crate) receipt: AcceptedMessages,
+    pub(crate) is_replay: bool,
+}
+
 pub(crate) struct Intake {
     clock: Arc<dyn Clock>,
     ids: Arc<IdBlocks>,
@@ -61,14 +67,20 @@ impl Intake {
         &self,
         request: RoutedRequest,
         idempotency: Option<IdempotencyClaim>,
-    ) -> Result<AcceptedMessages, SubmitError> {
+    ) -> Result<StoredRequest, SubmitError> {
         let first = self.ids.take(request.messages()).await?;
         let (numbered, routes) = request.number(first);
         let entry = self.reserve(numbered, routes, idempotency);
         let written = self.batcher.write(entry).await?;
         match written.result.map_err(SubmitError::Store)? {
-            Accepted::Stored => Ok(written.receipt),
-            Accepted::Replayed(earlier) => Ok(earlier),
+            Accepted::Stored => Ok(StoredRequest {
+                receipt: written.receipt,
+                is_replay: false,
+            }),
+            Accepted::Replayed(earlier) => Ok(StoredRequest {
+                receipt: earlier,
+                is_replay: true,
+            }),
             Accepted::KeyConflict => Err(SubmitError::KeyConflict),
             Accepted::NotPaid(not_paid) => {
                 metrics::counter!("switchboard_submissions_unpaid_total").increment(1);

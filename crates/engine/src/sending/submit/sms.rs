@@ -189,7 +189,7 @@ fn check_coding(number: i64) -> Result<Coding, Invalid> {
         .ok_or_else(|| {
             Invalid::new(
                 Field::Coding,
-                format!("{number} is no coding; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2)"),
+                format!("{number} is not a coding; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2)"),
             )
             .with_code(Code::BAD_CODING)
         })
@@ -229,7 +229,7 @@ pub(super) fn check_test_mode(value: &str) -> Result<TestMode, Invalid> {
     };
     let reason = || {
         format!(
-            "{} is no test mode; give 1 (emulate success) or 2 (emulate failure)",
+            "{} is not a test mode; give 1 (emulate success) or 2 (emulate failure)",
             Quoted(value)
         )
     };

@@ -126,7 +126,7 @@ impl Reader<'_> {
     }
 
     fn header_name(&self, key: &str, name: &str) -> Result<HeaderName, RuleError> {
-        let no_name = format!("'{name}' is no name of a header");
+        let no_name = format!("'{name}' is not a header name");
         let header: HeaderName = name.parse().map_err(|_| self.wrong(key, no_name))?;
         // These follow from the URL and the body.
         if header == HOST || header == "content-length" || header == "transfer-encoding" {

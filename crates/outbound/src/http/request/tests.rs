@@ -157,14 +157,14 @@ fn mistakes_name_their_key() {
                 json: Some(json!({ "a": { "b": "{{ x }}" } })),
                 ..description()
             },
-            "request.json.a.b: '{{ x }}' is no variable",
+            "request.json.a.b: '{{ x }}' is not a variable",
         ),
         (
             RequestDescription {
                 query: vec![pair("q", json!("{{ x }}"))],
                 ..description()
             },
-            "request.query.q: '{{ x }}' is no variable",
+            "request.query.q: '{{ x }}' is not a variable",
         ),
         (with_url("ftp://x/"), "request.url: must begin with http://"),
         (with_url("/send"), "request.url: must begin with http://"),
@@ -194,7 +194,7 @@ fn mistakes_name_their_key() {
         ),
         (
             with_header("a b"),
-            "request.headers.a b: 'a b' is no name of a header",
+            "request.headers.a b: 'a b' is not a header name",
         ),
         (with_header("Host"), "request.headers.Host: cannot be set"),
         (
@@ -295,7 +295,7 @@ fn mistakes_in_the_signature_name_their_key() {
         ),
         (
             hmac("{{ text }}", "X-Signature", "{{ signature }}"),
-            "request.hmac.signed: '{{ text }}' is no variable here; there are method, path, body, timestamp",
+            "request.hmac.signed: '{{ text }}' is not a variable here; there are method, path, body, timestamp",
         ),
         (
             hmac("{{ body }}", "Host", "{{ signature }}"),
@@ -303,7 +303,7 @@ fn mistakes_in_the_signature_name_their_key() {
         ),
         (
             hmac("{{ body }}", "X-Signature", "{{ body }}"),
-            "request.hmac.value: '{{ body }}' is no variable here; there are signature, timestamp",
+            "request.hmac.value: '{{ body }}' is not a variable here; there are signature, timestamp",
         ),
     ] {
         let request = RequestDescription {
@@ -343,7 +343,7 @@ async fn a_poll_names_the_message_as_the_provider_does() {
         ..request
     };
     let error = RequestRules::parse_poll(&wrong, None, &secrets()).expect_err("no such variable");
-    let expected = "poll.request.query.to: '{{ to }}' is no variable here; there are id, provider_id, timestamp";
+    let expected = "poll.request.query.to: '{{ to }}' is not a variable here; there are id, provider_id, timestamp";
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
@@ -388,7 +388,7 @@ async fn a_request_for_several_messages_has_an_item_for_each() {
         (
             json!({ "to": "{{ items }}" }),
             json!({ "to": "{{ items }}" }),
-            "batch.item.to: '{{ items }}' is no variable here",
+            "batch.item.to: '{{ items }}' is not a variable here",
         ),
     ] {
         let wrong = RequestDescription {

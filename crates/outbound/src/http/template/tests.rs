@@ -81,12 +81,12 @@ fn mistakes_say_where_and_what() {
         (
             json!("{{ tex }}"),
             "",
-            format!("'{{{{ tex }}}}' is no variable here; {variables}"),
+            format!("'{{{{ tex }}}}' is not a variable here; {variables}"),
         ),
         (
             json!({ "a": [{ "b": "{{ }}" }] }),
             "a.1.b",
-            format!("'{{{{  }}}}' is no variable here; {variables}"),
+            format!("'{{{{  }}}}' is not a variable here; {variables}"),
         ),
         (json!(["", "{{ to"]), "2", "a '{{' has no '}}'".to_owned()),
         (

@@ -33,6 +33,7 @@ fn queued(id: u64, text: &str, shape: Shape) -> QueuedMessage {
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        unanswered_by: None,
         trace: None,
     }
 }

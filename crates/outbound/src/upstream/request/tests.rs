@@ -50,6 +50,7 @@ fn of_shape(text: &str, shape: Shape) -> QueuedMessage {
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        unanswered_by: None,
         trace: None,
     }
 }

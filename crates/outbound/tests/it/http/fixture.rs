@@ -295,8 +295,10 @@ pub(super) fn settings(url: &str) -> HttpSettings {
             errors: codes(&[("27", 43)]),
             network: NetworkRules::Whole(pointer("/mccmnc")),
             is_shared: false,
+            list: None,
         }),
         inbound: Some(InboundRules {
+            list: None,
             from: pointer("/from"),
             to: InboundRecipient::parse("inbound.to", "/to").expect("a pointer"),
             text: pointer("/text"),
@@ -310,6 +312,7 @@ pub(super) fn settings(url: &str) -> HttpSettings {
             original_network: Some(pointer("/original")),
             error: None,
             errors: codes(&[]),
+            other_error: None,
         }),
         poll: None,
         batch: None,

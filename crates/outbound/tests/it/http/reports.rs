@@ -1,14 +1,17 @@
 //! Reports from the provider: which message they belong to, and their effect.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use domain::delivery::{CarrierRef, Receipt};
 use domain::ports::{Carrier as _, CarrierPost, ReceiptError, ReportResult};
 use domain::{Channel, Code, Network, Outcome};
-use outbound::http::{SignatureRules, SignatureScheme};
+use outbound::http::{CarrierLinks, SignatureRules, SignatureScheme};
+use ring::hmac;
 use testkit::receiver::Reply;
 
 use super::fixture::Fixture;
 use crate::setup::now;
-use crate::upstream::fixture::queued;
+use crate::upstream::fixture::{id, queued};
 
 const DELIVERED: &str = r#"{"id":"SM1","status":"delivered"}"#;
 
@@ -99,7 +102,7 @@ async fn a_forged_report_changes_nothing() {
             "gamma",
             7,
             proof.as_str(),
-            ReportResult::UnknownAddress,
+            ReportResult::Unproven,
         ),
     ] {
         let result = fixture.report_with(carrier, message, proof, post).await;
@@ -159,6 +162,52 @@ async fn a_provider_that_signs_must_sign() {
     let result = fixture.report_with("beta", 7, &proof, forged).await;
     assert_eq!(result, ReportResult::Unproven);
     assert_eq!(fixture.sink.take_receipts(), [receipt(Outcome::Delivered)]);
+}
+
+/// The provider signs the URL that it was given, with the proof of the key of that time.
+#[tokio::test]
+async fn a_signed_report_to_a_url_of_a_former_key_counts() {
+    const TOKEN: &str = "hunter2";
+    let signature = SignatureRules {
+        scheme: SignatureScheme::Twilio,
+        key: TOKEN.to_owned(),
+    };
+    let (former, own) = ([7; 32], [8; 32]);
+    let fixture = Fixture::with(
+        |_| Reply::ok(),
+        |settings| {
+            settings.proof_keys = vec![own, former];
+            settings.signature = Some(signature);
+        },
+    );
+    let base = "https://sms.example".parse().expect("a URL");
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, TOKEN.as_bytes());
+    for (name, keys, signed_keys, expected) in [
+        ("the own key", [own], [own], ReportResult::Yes),
+        ("a former key", [former], [former], ReportResult::Yes),
+        ("another URL", [former], [own], ReportResult::Unproven),
+        (
+            "an unknown key",
+            [[9; 32]],
+            [[9; 32]],
+            ReportResult::Unproven,
+        ),
+    ] {
+        let links = |keys| CarrierLinks::new("beta", &base, keys);
+        let url = links(&keys).report_url(id(7));
+        let (_, proof) = url.rsplit_once('/').expect("a URL");
+        let signed = links(&signed_keys).report_url(id(7));
+        let tag = hmac::sign(&key, format!("{signed}statusdelivered").as_bytes());
+        let tag = STANDARD.encode(tag.as_ref());
+        let post = CarrierPost {
+            headers: &[("x-twilio-signature", &tag)],
+            body: b"status=delivered",
+        };
+        let result = fixture.report_with("beta", 7, proof, post).await;
+        assert_eq!(result, expected, "{name}");
+    }
+    let delivered = receipt(Outcome::Delivered);
+    assert_eq!(fixture.sink.take_receipts(), [delivered.clone(), delivered]);
 }
 
 #[tokio::test]

@@ -160,6 +160,23 @@ async fn a_message_without_an_answer_is_repeated_as_often_as_configured() {
 }
 
 #[tokio::test]
+async fn a_refused_repetition_says_nothing_about_the_first_request() {
+    let fixture = Fixture::with(
+        |_| Reply::answer(400, ""),
+        |settings| settings.unknown_tries = 3,
+    );
+    let mut queued = queued(Channel::Sms);
+    for (tries, expected) in [
+        (0, CarrierAnswer::Declined(Code::SYSTEM_FAILURE)),
+        (1, CarrierAnswer::Unknown),
+        (2, taken()),
+    ] {
+        queued.unknown_tries = tries;
+        assert_eq!(fixture.submit(&queued).await, expected, "{tries}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_was_not_sent_is_not_unknown() {
     // A port that was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");

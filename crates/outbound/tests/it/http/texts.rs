@@ -42,6 +42,31 @@ async fn a_text_is_stored() {
 }
 
 #[tokio::test]
+async fn texts_of_a_list_are_stored_before_the_answer() {
+    let fixture = Fixture::with(
+        |_| Reply::ok(),
+        |settings| {
+            let inbound = settings.inbound.as_mut().expect("it is set");
+            inbound.list = Some(pointer("/results"));
+        },
+    );
+    let (other, unreadable) = (TEXT.replace("IN1", "IN2"), TEXT.replace("text", "body"));
+    let count = || fixture.handsets.texts.lock().expect("not poisoned").len();
+    let body = format!(r#"{{"results":[{TEXT},{unreadable}]}}"#);
+    let result = fixture.text(&proof(), post(&body)).await;
+    assert!(matches!(result, ReportResult::NotAReport(_)), "{result:?}");
+    assert_eq!(count(), 0);
+    let body = format!(r#"{{"results":[{TEXT},{other}]}}"#);
+    *fixture.handsets.error.lock().expect("not poisoned") = Some(ReceiptError::Store);
+    let result = fixture.text(&proof(), post(&body)).await;
+    assert_eq!(result, ReportResult::NotNow);
+    *fixture.handsets.error.lock().expect("not poisoned") = None;
+    let result = fixture.text(&proof(), post(&body)).await;
+    assert_eq!(result, ReportResult::TextStored);
+    assert_eq!(count(), 2);
+}
+
+#[tokio::test]
 async fn a_repetition_is_recognised_by_its_id() {
     let fixture = Fixture::answering(Reply::ok());
     let other = TEXT.replace("IN1", "IN2");

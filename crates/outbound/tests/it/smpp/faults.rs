@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use domain::Code;
 use domain::delivery::{CarrierAnswer, QueuedMessage};
 use outbound::SmppSettings;
 use testkit::smsc::{Action, Receipt, Smsc, Submit};
@@ -171,6 +172,32 @@ async fn after_its_last_attempt_without_an_answer_a_message_waits_for_a_receipt(
     let unanswered = CarrierAnswer::Taken(vec!["unanswered-7-1".to_owned()]);
     assert_eq!(submit(&carrier, &again).await, unanswered);
     assert_eq!(smsc.log().submit_count, 2);
+}
+
+#[tokio::test]
+async fn a_refused_repetition_says_nothing_about_the_first_attempt() {
+    for (name, tries, expected) in [
+        (
+            "the first attempt",
+            0,
+            CarrierAnswer::Refused(Code::INVALID_NUMBER),
+        ),
+        (
+            "a repetition",
+            1,
+            CarrierAnswer::Taken(vec!["unanswered-7-1".to_owned()]),
+        ),
+    ] {
+        let smsc = Smsc::builder()
+            .on_submit(|_| vec![Action::Refuse(0x0b)])
+            .start();
+        let (carrier, _) = connected(settings(&smsc)).await;
+        let message = QueuedMessage {
+            unknown_tries: tries,
+            ..queued(7, "Hi")
+        };
+        assert_eq!(submit(&carrier, &message).await, expected, "{name}");
+    }
 }
 
 #[tokio::test]

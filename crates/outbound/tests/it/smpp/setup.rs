@@ -198,6 +198,7 @@ pub(crate) fn queued(id: u64, text: &str) -> QueuedMessage {
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        unanswered_by: None,
         trace: None,
     }
 }

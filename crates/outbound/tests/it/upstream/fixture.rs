@@ -228,6 +228,7 @@ pub(crate) fn queued(channel: Channel) -> QueuedMessage {
         tries: 0,
         pool: None,
         unknown_tries: 0,
+        unanswered_by: None,
         trace: None,
     }
 }

@@ -109,11 +109,12 @@ async fn only_the_messages_own_callback_address_is_accepted() {
         ("another message's", "up", id(7), other_proof.as_str()),
         ("for another message", "up", id(8), proof.as_str()),
         ("none", "up", id(7), ""),
-        ("no such carrier", "down", id(7), proof.as_str()),
     ] {
         let taken = take(carrier, message, proof.to_owned()).await;
         assert_eq!(taken, ReportResult::UnknownAddress, "{name}");
     }
+    let taken = take("down", id(7), proof).await;
+    assert_eq!(taken, ReportResult::Unproven, "no such carrier");
     assert_eq!(fixture.sink.take_receipts(), []);
     assert_eq!(take("up", id(8), other_proof).await, ReportResult::Yes);
 }
@@ -239,7 +240,7 @@ async fn a_new_token_still_accepts_reports_for_the_old_one() {
     }
     reports.set(Vec::new());
     let taken = reports.take("up", id(7), &proof, post(DELIVERED)).await;
-    assert_eq!(taken, ReportResult::UnknownAddress, "no carrier is left");
+    assert_eq!(taken, ReportResult::Unproven, "no carrier is left");
 }
 
 /// The end of the address to which the upstream sends texts.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use deadpool_postgres::Transaction;
 use domain::billing::{AccountFunds, NotPaid, RECIPIENT_WINDOW_US, day_of};
 use domain::message::Submission;
-use domain::{Money, Msisdn};
+use domain::{Money, Msisdn, Timestamp};
 use tokio_postgres::Row;
 
 use super::LOCK;
@@ -71,13 +71,42 @@ impl BatchCharges {
         submissions: impl Iterator<Item = &'a Submission>,
     ) -> Result<Self, Fault> {
         let submissions: Vec<&Submission> = submissions.collect();
-        let mut charges = Self::default();
+        let mut accounts = BTreeMap::new();
         for submission in &submissions {
-            charges
-                .accounts
-                .entry(submission.account.as_i64())
-                .or_default();
+            accounts.insert(submission.account.as_i64(), AccountCharge::default());
         }
+        let mut charges = Self::lock(transaction, accounts).await?;
+        charges.count_sent(transaction, &submissions).await?;
+        Ok(charges)
+    }
+
+    /// Charges more for a message that is counted already.
+    pub(crate) async fn charge_more(
+        transaction: &Transaction<'_>,
+        account: i64,
+        amount: Money,
+        at: Timestamp,
+    ) -> Result<Result<(), NotPaid>, Fault> {
+        let accounts = BTreeMap::from([(account, AccountCharge::default())]);
+        let mut charges = Self::lock(transaction, accounts).await?;
+        let charge = charges.accounts.entry(account).or_default();
+        if let Err(not_paid) = charge.funds.charge(amount, day_of(at)) {
+            return Ok(Err(not_paid));
+        }
+        charge.at_us = micros(at);
+        charges.close(transaction).await?;
+        Ok(Ok(()))
+    }
+
+    /// Locks accounts and reads their balances.
+    async fn lock(
+        transaction: &Transaction<'_>,
+        accounts: BTreeMap<i64, AccountCharge>,
+    ) -> Result<Self, Fault> {
+        let mut charges = Self {
+            accounts,
+            ..Self::default()
+        };
         let accounts: Vec<i64> = charges.accounts.keys().copied().collect();
         if accounts.is_empty() {
             return Ok(charges);
@@ -101,7 +130,6 @@ impl BatchCharges {
             };
             charges.accounts.insert(column(&row, 0)?, charge);
         }
-        charges.count_sent(transaction, &submissions).await?;
         Ok(charges)
     }
 

@@ -113,6 +113,24 @@ impl<'db> BatchCharges<'db> {
     }
 }
 
+/// Charges more for a message that is counted already.
+pub(crate) fn charge_more(
+    db: &Connection,
+    account_id: i64,
+    amount: Money,
+    at: Timestamp,
+) -> Result<std::result::Result<(), NotPaid>> {
+    let mut charges = BatchCharges::new(db);
+    let index = charges.index_of(account_id)?;
+    let account = &mut charges.accounts[index];
+    if let Err(not_paid) = account.funds.charge(amount, day_of(at)) {
+        return Ok(Err(not_paid));
+    }
+    account.at_us = micros(at);
+    charges.close()?;
+    Ok(Ok(()))
+}
+
 fn find_flooded_of(db: &Connection, submission: &Submission, limit: u32) -> Result<Option<Msisdn>> {
     let recipients: Vec<Msisdn> = submission.recipients.iter().map(|one| one.to).collect();
     let account_id = submission.account.as_i64();

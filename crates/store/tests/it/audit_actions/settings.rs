@@ -9,7 +9,7 @@ use domain::{AccountId, CallbackUrl, Role};
 use engine::audit::Action;
 use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
-use engine::identity::smpp_users::SmppUserInput;
+use engine::identity::smpp_users::{SmppUserChange, SmppUserInput};
 use engine::{Actor, Alerts, Numbers, SignIn, SmppUserRegistry};
 
 use crate::people::{accept, invite, join};
@@ -78,6 +78,17 @@ pub(super) async fn change(
             assert!(removed.expect("the store answers"), "it was added");
         }
         Action::SmppUserCreate => return vec![create_smpp_user(store, by, account, "acme").await],
+        Action::SmppUserChange => {
+            let password = create_smpp_user(store, by, account, "changing").await;
+            let change = SmppUserChange {
+                max_binds: Some(3),
+                ..SmppUserChange::default()
+            };
+            let system_id = "changing".parse().expect("a system ID");
+            let changed = smpp_users(store).change(by, &system_id, change).await;
+            changed.expect("it exists");
+            return vec![password];
+        }
         Action::SmppUserRevoke => {
             let password = create_smpp_user(store, by, account, "former").await;
             let users = smpp_users(store);

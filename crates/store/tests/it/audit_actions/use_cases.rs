@@ -47,6 +47,15 @@ impl ClientDocuments for NoDocuments {
     }
 }
 
+fn token_input(name: &str) -> TokenInput {
+    TokenInput {
+        name: name.to_owned(),
+        permissions: Permissions::all(),
+        allow: AllowList::default(),
+        expires: None,
+    }
+}
+
 /// The use cases on one store, and every secret that they were given or returned.
 pub(super) struct UseCases {
     pub(super) store: Arc<dyn Store>,
@@ -112,12 +121,7 @@ impl UseCases {
     }
 
     async fn token(&mut self) -> TokenId {
-        let input = TokenInput {
-            name: "backend".to_owned(),
-            permissions: Permissions::all(),
-            allow: AllowList::default(),
-            expires: None,
-        };
+        let input = token_input("backend");
         let created = self.accounts.create_token(&self.actor, self.account, input);
         let (id, secret) = created.await.expect("a token");
         self.secrets.push(secret.reveal().to_owned());
@@ -254,6 +258,8 @@ impl UseCases {
             | Action::AccountSuspend
             | Action::AccountResume
             | Action::TokenCreate
+            | Action::TokenChange
+            | Action::TokenRotate
             | Action::TokenRevoke
             | Action::SecretShow
             | Action::SecretRotate => {
@@ -284,6 +290,7 @@ impl UseCases {
             | Action::NumberAdd
             | Action::NumberRemove
             | Action::SmppUserCreate
+            | Action::SmppUserChange
             | Action::SmppUserRevoke => {
                 let secrets = settings::change(&self.store, &actor, self.account, action).await;
                 self.secrets.extend(secrets);
@@ -303,10 +310,7 @@ impl UseCases {
             }
             Action::PricesImport => self.import_prices().await,
             Action::ReferenceImport => {
-                let plan = self.catalogues.plan_reference(ReferenceFiles::embedded());
-                let plan = plan.expect("good data");
-                let imported = self.catalogues.import_reference(&actor, plan).await;
-                imported.expect("there is no concurrent import");
+                self.import_reference_data().await;
                 return (ANN, false);
             }
             Action::CallbackReplay => {
@@ -342,6 +346,13 @@ impl UseCases {
             }
         }
         (ANN, true)
+    }
+
+    async fn import_reference_data(&self) {
+        let plan = self.catalogues.plan_reference(ReferenceFiles::embedded());
+        let plan = plan.expect("good data");
+        let imported = self.catalogues.import_reference(&self.actor, plan).await;
+        imported.expect("there is no concurrent import");
     }
 
     /// Returns who did it.
@@ -382,6 +393,24 @@ impl UseCases {
             Action::AccountSuspend => self.suspend(true).await,
             Action::AccountResume => self.suspend(false).await,
             Action::TokenCreate => drop(self.token().await),
+            Action::TokenChange => {
+                let id = self.token().await;
+                let input = token_input("frontend");
+                let changed = self
+                    .accounts
+                    .change_token(&actor, self.account, id, input)
+                    .await;
+                changed.expect("the token exists");
+            }
+            Action::TokenRotate => {
+                let id = self.token().await;
+                let rotated = self
+                    .accounts
+                    .rotate_token(&actor, self.account, id, Some(SECRET_OVERLAP))
+                    .await;
+                let rotated = rotated.expect("the token exists");
+                self.secrets.push(rotated.secret.reveal().to_owned());
+            }
             Action::TokenRevoke => {
                 let id = self.token().await;
                 let revoked = self.accounts.revoke_token(&actor, None, id).await;

@@ -190,6 +190,11 @@ impl HttpCarrier {
             return Ok(());
         };
         if report.shared {
+            let has_list = self.inbound.as_ref().is_some_and(|it| it.list.is_some());
+            ensure!(
+                report.list.is_none() && !has_list,
+                "report.shared cannot be set together with report.list or inbound.list"
+            );
             ensure!(
                 self.inbound.is_some() && report.id.is_some() && request.has_id(),
                 "report.shared needs inbound, report.id and {{{{ id }}}} in request: reports come to the inbound address \
@@ -321,6 +326,7 @@ impl HttpCarrier {
                 [report.mcc.as_ref(), report.mnc.as_ref()],
             )?,
             is_shared: report.shared,
+            list: pointer("report.list", report.list.as_ref())?,
         }))
     }
 
@@ -328,7 +334,12 @@ impl HttpCarrier {
         let Some(inbound) = &self.inbound else {
             return Ok(None);
         };
+        if inbound.list.is_some() && inbound.id.is_none() {
+            let problem = "needs inbound.id, by which texts of a repeated request are recognised";
+            return Err(RuleError::new("inbound.list", problem));
+        }
         Ok(Some(InboundRules {
+            list: pointer("inbound.list", inbound.list.as_ref())?,
             from: Pointer::parse("inbound.from", &inbound.from)?,
             to: InboundRecipient::parse("inbound.to", &inbound.to)?,
             text: Pointer::parse("inbound.text", &inbound.text)?,
@@ -354,6 +365,10 @@ impl HttpCarrier {
             original_network: pointer("lookup.original_network", lookup.original_network.as_ref())?,
             error: pointer("lookup.error", lookup.error.as_ref())?,
             errors: CodeTable::parse("lookup.errors", &lookup.errors)?,
+            other_error: lookup
+                .other_error
+                .map(|ours| CodeTable::parse_code("lookup.other_error", ours))
+                .transpose()?,
         }))
     }
 

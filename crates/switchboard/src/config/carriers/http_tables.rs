@@ -198,11 +198,13 @@ pub(super) struct HttpReport {
     pub(super) mnc: Option<String>,
     #[serde(default)]
     pub(super) shared: bool,
+    pub(super) list: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HttpInbound {
+    pub(super) list: Option<String>,
     pub(super) from: String,
     pub(super) to: String,
     pub(super) text: String,
@@ -224,6 +226,7 @@ pub(super) struct HttpLookup {
     pub(super) error: Option<String>,
     #[serde(default)]
     pub(super) errors: BTreeMap<String, u16>,
+    pub(super) other_error: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

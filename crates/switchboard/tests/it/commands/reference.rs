@@ -200,7 +200,7 @@ fn prices_that_would_no_longer_apply_are_reported() {
     output.assert_stderr_contains(&[
         "no longer count",
         "the price list",
-        "'LMT' is no operator of LV",
+        "'LMT' is not an operator of LV",
     ]);
     output.assert_success();
     let json = workspace

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Workspace;
 
 #[test]
-fn smpp_users_are_created_listed_and_revoked() {
+fn smpp_users_are_created_changed_listed_and_revoked() {
     let workspace = Workspace::new();
     let created = workspace.run(&["account", "create", "--name", "acme"]);
     created.assert_success();
@@ -71,6 +71,23 @@ fn smpp_users_are_created_listed_and_revoked() {
     let nobody = workspace.run(&["smpp-user", "create", "--account", "nobody"]);
     nobody.assert_refused(&["'nobody'", "account list"]);
 
+    let set = |more: &[&str]| workspace.run(&[&["smpp-user", "set"], more].concat());
+    let some = ["acme-tx", "--max-binds", "3", "--allow-ip", "any"];
+    let more = ["--allow-sender", "Acme", "--receipt-id", "decimal"];
+    let text = set(&[&some[..], &more].concat()).assert_success();
+    assert_eq!(text, "SMPP user acme-tx is changed.\n");
+    let mut changed = expected;
+    changed["maxBinds"] = json!(3);
+    changed["ips"] = json!([]);
+    changed["senders"] = json!(["Acme"]);
+    changed["receipts"]["id"] = json!("decimal");
+    let mut second = listed()[1].clone();
+    second["created"].take();
+    assert_eq!(second, changed, "the other options stay");
+    set(&["acme-tx", "--allow-ip", "any", "--allow-ip", "192.0.2.1"]).assert_refused(&["alone"]);
+    set(&["acme-tx"]).assert_refused(&["give the options"]);
+    set(&["nobody", "--max-binds", "3"]).assert_refused(&["no SMPP user 'nobody'"]);
+
     let revoke = || workspace.run(&["smpp-user", "revoke", "acme-tx"]);
     let text = revoke().assert_success();
     assert_eq!(text, "SMPP user acme-tx is revoked.\n");
@@ -84,8 +101,9 @@ fn smpp_users_are_created_listed_and_revoked() {
         .iter()
         .filter_map(|entry| entry["action"].as_str())
         .collect();
-    for action in ["smpp_user.create", "smpp_user.revoke"] {
+    for action in ["smpp_user.create", "smpp_user.change", "smpp_user.revoke"] {
         assert!(actions.contains(&action), "{log}");
     }
+    assert!(log.to_string().contains("binds any → 3"), "{log}");
     assert!(!log.to_string().contains(password), "{log}");
 }

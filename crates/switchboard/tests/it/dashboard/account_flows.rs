@@ -127,7 +127,7 @@ async fn a_failed_callback_is_sent_again_and_received() {
         let list = service.server.cli_json(&["callbacks", "list", "--json"]);
         list.as_array().is_some_and(Vec::is_empty).then_some(())
     });
-    page.reload().await;
+    // The page updates itself.
     page.wait_for("received").await;
     page.assert_no_browser_errors();
 }

@@ -20,9 +20,10 @@ on_both_backends!(
 const ALL_PEOPLE: &str = "/dashboard/operator/people";
 const API: &str = "/dashboard/settings/api";
 
-/// Moves the sign-in of everybody six minutes into the past.
+/// Moves the sign-in of everybody, and the last time that they entered their password, six minutes into the past.
 pub(crate) fn age_sessions(service: &Service) {
-    const AGE: &str = "UPDATE session SET opened_us = opened_us - 360000000";
+    const AGE: &str = "UPDATE session
+        SET opened_us = opened_us - 360000000, proved_us = proved_us - 360000000";
     if let Some(database) = service.server.database() {
         database.execute_blocking(AGE).expect("a valid statement");
         return;
@@ -215,6 +216,10 @@ fn changing_a_balance_asks_first(backend: Backend) {
     assert_eq!(balance(), "-999900.00");
     let page = browser.follow(&taken);
     assert!(has(&page, "The balance was changed."), "{}", page.text());
+    let mut indebted = admin(&service);
+    let overview = indebted.get("/dashboard");
+    assert!(has(&overview, "Not enough balance."), "{}", overview.text());
+    assert!(!has(&overview, "First steps"), "{}", overview.text());
 
     let two = [("amount", "much"), ("note", "a\nb"), ("once", "a key")];
     let refused = post(&mut browser, path, &two);
@@ -261,6 +266,17 @@ fn notices_cannot_be_forged() {
     );
     let page = other.get(&address);
     assert!(!has(&page, "class=\"box said"), "{}", page.text());
+    let mut operator = operator(&service);
+    for forged in [
+        "/dashboard/operator/numbers?said=added",
+        "/dashboard/operator/smpp-users?said=revoked",
+        "/dashboard/operator/carriers/handset?sent=1",
+        "/dashboard/operator/carriers/handset?said=sent-1",
+    ] {
+        let page = operator.get(forged);
+        assert_eq!(page.status, 200, "{forged}");
+        assert!(!has(&page, "class=\"box said"), "{forged}: {}", page.text());
+    }
 }
 
 fn reloading_the_page_of_a_new_token_creates_no_other(backend: Backend) {

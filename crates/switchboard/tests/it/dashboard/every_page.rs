@@ -1,26 +1,17 @@
-//! Checks of every page: no errors in the browser, accessible, fits a phone, readable without scripts. Screenshots are
-//! written to `target/screenshots`.
+//! Checks of every page: no errors in the browser, accessible, fits a phone, readable without scripts. With
+//! `SWITCHBOARD_TEST_SCREENSHOTS=1`, screenshots are written to `target/screenshots`.
 
-use std::collections::BTreeMap;
+mod account;
+mod asking;
+mod carriers;
+mod operator;
+mod signing_in;
+mod site;
 
-use domain::access::token::TokenHash;
-use serde_json::{Value, json};
-use testkit::Backend;
-use testkit::axe::Finding;
-use testkit::chrome::{Chrome, Page};
+use std::collections::BTreeSet;
 
-use super::{account, joined, operator};
-use crate::people::client::Client;
-use crate::people::{invite, path};
-use crate::rest::service::{Service, sms, sms_with};
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Viewer {
-    SignedOut,
-    Member,
-    Operator,
-}
-use Viewer::{Member, Operator, SignedOut};
+use site::Site;
+use site::Viewer::{self, Member, Newcomer, Operator, SignedOut};
 
 /// Every page: the name of its screenshots, the viewer, and the address. [`Site::start`] replaces what is in braces.
 const PAGES: &[(&str, Viewer, &str)] = &[
@@ -129,6 +120,11 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         "/dashboard/operator/smpp-users",
     ),
     (
+        "operator-smpp-user",
+        Operator,
+        "/dashboard/operator/smpp-users/1",
+    ),
+    (
         "operator-unclaimed",
         Operator,
         "/dashboard/operator/unclaimed",
@@ -153,6 +149,7 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         Operator,
         "/dashboard/operator/accounts/1/statement",
     ),
+    ("operator-traffic", Operator, "/dashboard/operator/traffic"),
     ("operator-margin", Operator, "/dashboard/operator/margin"),
     ("lookups", Member, "/dashboard/lookups"),
     (
@@ -209,154 +206,175 @@ const PAGES: &[(&str, Viewer, &str)] = &[
         Operator,
         "/dashboard/operator/messages/{failed}",
     ),
+    ("search-empty", Member, "/dashboard/search"),
+    (
+        "search-found",
+        Operator,
+        "/dashboard/search?q=%2B37120000001",
+    ),
+    ("consent-program", Member, "{consent_program}"),
+    ("new-password", SignedOut, "{new_password}"),
+    ("join", Member, "{join}"),
+    ("sender-pending", Member, "/dashboard/senders/{pending}"),
+    (
+        "settings-api-edit",
+        Operator,
+        "/dashboard/settings/api/tokens/1/edit",
+    ),
+    (
+        "settings-api-rotate-token",
+        Operator,
+        "/dashboard/settings/api/tokens/1/rotate",
+    ),
+    (
+        "settings-api-client",
+        Operator,
+        "/dashboard/settings/api/clients/{client}",
+    ),
 ];
+
+/// Pages of an account that has nothing yet, and searches without a result.
+const EMPTY: &[(&str, Viewer, &str)] = &[
+    ("empty-overview", Newcomer, "/dashboard"),
+    ("empty-messages", Newcomer, "/dashboard/messages"),
+    ("empty-inbox", Newcomer, "/dashboard/inbox"),
+    ("empty-scheduled", Newcomer, "/dashboard/scheduled"),
+    ("empty-callbacks", Newcomer, "/dashboard/callbacks"),
+    ("empty-lookups", Newcomer, "/dashboard/lookups"),
+    ("empty-verify", Newcomer, "/dashboard/verify"),
+    ("empty-senders", Newcomer, "/dashboard/senders"),
+    ("empty-opt-outs", Newcomer, "/dashboard/opt-outs"),
+    ("empty-templates", Newcomer, "/dashboard/templates"),
+    ("empty-api", Newcomer, "/dashboard/settings/api"),
+    (
+        "empty-accounts",
+        Operator,
+        "/dashboard/operator/accounts?name=nobody",
+    ),
+    (
+        "empty-sender-review",
+        Operator,
+        "/dashboard/operator/senders?state=revoked",
+    ),
+    (
+        "empty-prices",
+        Operator,
+        "/dashboard/operator/prices?search=nowhere",
+    ),
+];
+
+/// Pages that say why there is nothing else: the name, the viewer, the address, the status and a text.
+const REFUSED: &[(&str, Viewer, &str, u16, &str)] = &[
+    (
+        "not-found",
+        Member,
+        "/dashboard/no/such/page",
+        404,
+        "Page not found",
+    ),
+    (
+        "not-found-signed-out",
+        SignedOut,
+        "/dashboard/no/such/page",
+        404,
+        "Page not found",
+    ),
+    (
+        "no-access",
+        Member,
+        "/dashboard/operator/accounts",
+        403,
+        "You do not have access to this page",
+    ),
+    (
+        "message-missing",
+        Member,
+        "/dashboard/messages/0",
+        404,
+        "Not found",
+    ),
+    (
+        "messages-refused",
+        Member,
+        "/dashboard/messages?to=nobody&state=lost",
+        422,
+        "Messages",
+    ),
+    (
+        "consent-over",
+        Member,
+        "/oauth/consent/unknown",
+        404,
+        "This request is no longer valid",
+    ),
+    (
+        "oauth-refused",
+        SignedOut,
+        "/oauth/authorize?client_id=nobody",
+        400,
+        "This connection cannot be made",
+    ),
+    (
+        "link-used",
+        SignedOut,
+        "{used_link}",
+        404,
+        "This link does not work",
+    ),
+];
+
+/// The addresses and names of the links in the navigation.
+const LINKS: &str = "[...document.querySelectorAll('.sidebar a')]
+    .map((link) => [link.pathname, link.textContent.trim()])";
 
 #[tokio::test]
 async fn every_page_is_accessible_readable_and_without_errors() {
-    let site = Site::start().await;
-    let mut problems = Vec::new();
-    for (name, viewer, path) in PAGES {
-        let found = site.check_page(name, *viewer, path).await;
-        problems.extend(found.iter().map(|problem| format!("{name}: {problem}")));
+    let mut site = Site::start().await;
+    for (name, viewer, path) in PAGES.iter().chain(EMPTY) {
+        site.check_page(name, *viewer, path).await;
     }
-    problems.extend(site.unlisted().await);
-    let problems = problems.join("\n");
+    for (name, viewer, path, status, shows) in REFUSED {
+        site.check_answer(name, *viewer, path, *status, shows).await;
+    }
+    account::check(&mut site).await;
+    signing_in::check(&mut site).await;
+    // From here on, the operator has a password.
+    operator::check(&mut site).await;
+    // The simulated network ends with the first carrier.
+    carriers::check(&mut site).await;
+    asking::check(&mut site).await;
+    check_navigation(&mut site).await;
+    check_failure(&mut site).await;
+    let problems = site.into_problems();
     assert!(problems.is_empty(), "\n{problems}");
 }
 
-/// A service with content for each page, and a browser for each kind of viewer.
-struct Site {
-    service: Service,
-    pages: BTreeMap<Viewer, Page>,
-    /// Placeholders in the addresses, and their values.
-    placeholders: Vec<(&'static str, String)>,
-}
-
-impl Site {
-    async fn start() -> Self {
-        let service = Service::start(Backend::Sqlite);
-        let chrome = Chrome::start().await;
-        let link = unused_link(&service);
-        let pages = BTreeMap::from([
-            (SignedOut, chrome.page().await),
-            (
-                Member,
-                joined(&service, &chrome, "ann@example.com", &[]).await,
-            ),
-            (Operator, operator(&service, &chrome).await),
-        ]);
-        let mut placeholders = vec![
-            ("{first_link}", link),
-            (
-                "{invitation}",
-                path(&invite(&service, "bob@example.com", &[])),
-            ),
-            (
-                "{consent}",
-                Client::new(&service).request_consent("sms:send sms:rates"),
-            ),
-            ("{message}", service.accept(&sms()).remove(0)),
-            ("{failed}", service.accept(&failing_message()).remove(0)),
-        ];
-        placeholders.extend(account::sample_items(&service));
-        Self {
-            service,
-            pages,
-            placeholders,
-        }
-    }
-
-    /// Pages in the navigation that are missing in the table.
-    async fn unlisted(&self) -> Vec<String> {
-        let mut unlisted = Vec::new();
-        for viewer in [Member, Operator] {
-            let page = &self.pages[&viewer];
-            page.open(&self.service.server.url("/dashboard")).await;
-            let links = "[...document.querySelectorAll('.sidebar a')].map((link) => link.pathname)";
-            let links = page.evaluate(links).await;
-            let links = links.as_array().expect("a list").iter();
-            let links: Vec<&str> = links.map(|link| link.as_str().expect("a path")).collect();
-            assert!(!links.is_empty(), "the navigation has no links");
-            let is_listed = |link: &str| {
-                let paths = PAGES.iter().map(|(_, _, path)| path.split('?').next());
-                paths.flatten().any(|path| path == link)
-            };
-            let missing = links.into_iter().filter(|link| !is_listed(link));
-            unlisted.extend(missing.map(|link| format!("{link} is not in the table")));
-        }
-        unlisted
-    }
-
-    /// The problems of a page.
-    async fn check_page(&self, name: &str, viewer: Viewer, path: &str) -> Vec<String> {
-        let page = &self.pages[&viewer];
-        let placeholders = self.placeholders.iter();
-        let path = placeholders.fold(path.to_owned(), |path, (name, value)| {
-            path.replace(name, value)
-        });
-        page.open(&self.service.server.url(&path)).await;
-        let mut problems = Vec::new();
-        if page.status() != Some(200) || page.path().await != path {
-            let text = page.text().await;
-            let status = page.status();
-            return vec![format!("{status:?} at {}: {text}", page.path().await)];
-        }
-        let heading = heading(page).await;
-        if heading.is_empty() {
-            problems.push("no heading".to_owned());
-        }
-        problems.extend(serious("light", page.findings().await));
-        page.set_dark(true).await;
-        problems.extend(serious("dark", page.findings().await));
-        page.set_dark(false).await;
-        page.save_screenshots(name).await;
-        page.set_viewport(390, 844).await;
-        if page.is_too_wide().await {
-            problems.push("too wide for a phone".to_owned());
-        }
-        page.set_viewport(1280, 800).await;
-
-        page.disable_scripts().await;
-        page.reload().await;
-        let without = self::heading(page).await;
-        if without != heading {
-            problems.push(format!("without scripts: {without:?}, not {heading:?}"));
-        }
-        page.enable_scripts().await;
-        problems.extend(page.browser_errors());
-        page.clear_browser_errors();
-        problems
+/// Pages in the navigation that are missing in the table, and two that have the same name.
+async fn check_navigation(site: &mut Site) {
+    for viewer in [Member, Operator] {
+        let page = site.page(viewer);
+        page.open(&site.url("/dashboard")).await;
+        let links = page.evaluate(LINKS).await;
+        let links: Vec<(String, String)> = serde_json::from_value(links).expect("a list");
+        assert!(!links.is_empty(), "the navigation has no links");
+        let names: BTreeSet<&String> = links.iter().map(|(_, name)| name).collect();
+        assert_eq!(names.len(), links.len(), "each name once: {links:?}");
+        let is_listed = |link: &str| {
+            let paths = PAGES.iter().map(|(_, _, path)| path.split('?').next());
+            paths.flatten().any(|path| path == link)
+        };
+        let missing = links.iter().filter(|(link, _)| !is_listed(link));
+        let missing = missing.map(|(link, _)| format!("{link} is not in the table"));
+        site.add_problems("navigation", missing.collect());
     }
 }
 
-/// A sign-in link that stays unused, because a used one leads to another page.
-fn unused_link(service: &Service) -> String {
-    let file = service.server.data_dir().join("switchboard.db");
-    let file = rusqlite::Connection::open(file).expect("the file opens");
-    file.busy_timeout(testkit::TEST_TIMEOUT).expect("it is set");
-    let hash = TokenHash::from_secret("unused");
-    let create =
-        "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, 1, 4102444800000000)";
-    file.execute(create, [hash.as_bytes()])
+/// The page for a failure of the database, which lasts to the end of the test.
+async fn check_failure(site: &mut Site) {
+    site.database()
+        .execute_batch("ALTER TABLE text_template RENAME TO lost")
         .expect("a valid statement");
-    "/dashboard/sign-in/unused".to_owned()
-}
-
-/// A message that fails and whose report cannot be delivered.
-fn failing_message() -> Value {
-    sms_with(&json!({ "to": "+447700900043", "dlrUrl": "http://127.0.0.1:1/" }))
-}
-
-async fn heading(page: &Page) -> String {
-    let heading = page
-        .evaluate("document.querySelector('main h1')?.innerText ?? ''")
+    let (path, shows) = ("/dashboard/templates", "Something went wrong");
+    site.check_answer("failure", Newcomer, path, 500, shows)
         .await;
-    heading.as_str().unwrap_or_default().to_owned()
-}
-
-fn serious(scheme: &str, findings: Vec<Finding>) -> impl Iterator<Item = String> {
-    findings
-        .into_iter()
-        .filter(Finding::is_serious)
-        .map(move |finding| format!("{scheme}: {finding}"))
 }

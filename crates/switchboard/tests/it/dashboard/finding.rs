@@ -4,6 +4,7 @@
 use serde_json::json;
 use testkit::Backend;
 
+use super::operator_pages::operator;
 use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::on_both_backends;
@@ -19,6 +20,84 @@ fn listed(browser: &mut Browser<'_>, address: &str) -> Vec<String> {
     let rows = text.split("<tr id=\"m").skip(1);
     rows.map(|row| row.split('"').next().expect("an ID").to_owned())
         .collect()
+}
+
+/// The addresses in the tables of charts that have this filter.
+fn bars(page: &str, filter: &str) -> Vec<String> {
+    let links = page.split("<td><a href=\"").skip(1);
+    let links = links.map(|rest| rest.split('"').next().expect("its end"));
+    let links = links.map(|link| link.replace("&#38;", "&"));
+    links.filter(|link| link.contains(filter)).collect()
+}
+
+/// The bars of the overview, of its last days and of some days, lead to the messages behind them in these days.
+fn bars_lead_to_their_messages(browser: &mut Browser<'_>, delivered: &str, failed: &str) {
+    let day = |seconds| in_seconds(seconds).strftime("%Y-%m-%d").to_string();
+    let (yesterday, tomorrow) = (day(-86400), day(86400));
+    let days = format!("/dashboard?from={yesterday}&to={tomorrow}");
+    let since = format!("since={yesterday}T00%3A00&until=");
+    for (address, period) in [("/dashboard", "since="), (days.as_str(), since.as_str())] {
+        let page = browser.get(address).text();
+        for (filter, id) in [
+            ("?country=LV&since=", delivered),
+            ("?country=GB&since=", failed),
+            ("operator=", delivered),
+            ("?error=43&", failed),
+        ] {
+            let links = bars(&page, filter);
+            let found = links.iter().find(|link| {
+                assert!(link.contains(period), "{link}");
+                listed(browser, link).iter().any(|row| row == id)
+            });
+            assert!(found.is_some(), "{address}: {filter}: {links:?}");
+        }
+        assert!(page.contains("A bar leads to the messages"), "{page}");
+    }
+    let before = day(-10 * 86400);
+    let page = browser.get(&format!("/dashboard?from={before}&to={before}"));
+    assert_eq!(bars(&page.text(), "since="), [""; 0]);
+}
+
+/// Of all accounts, or of one.
+fn operators_see_traffic(service: &Service) {
+    service.create_account("acme");
+    let mut operator = operator(service);
+    let address = "/dashboard/operator/traffic";
+    let with_traffic = [
+        "<h2>Delivery rate</h2>",
+        "<h2>Time until delivery</h2>",
+        "Time until delivery (p50, p95)",
+        "The 30 days before",
+    ];
+    for (query, expected, link) in [
+        (
+            "",
+            &with_traffic[..],
+            "operator/messages?country=LV&#38;since=",
+        ),
+        (
+            "?account=main",
+            &with_traffic,
+            "operator/messages?account=main&#38;country=LV&#38;since=",
+        ),
+        (
+            "?account=acme",
+            &["The 30 days before", "No message ended"],
+            "",
+        ),
+    ] {
+        let page = operator.get(&format!("{address}{query}"));
+        assert_eq!(page.status, 200, "{query}: {}", page.text());
+        let text = page.text();
+        for expected in expected.iter().chain(&[link]) {
+            assert!(text.contains(expected), "{query}: {expected}: {text}");
+        }
+    }
+    for query in ["account=nobody", "from=2026-01-01&to=2026-03-01"] {
+        let page = operator.get(&format!("{address}?{query}"));
+        assert_eq!(page.status, 422, "{query}");
+        assert!(!page.text().contains("<h2>"), "{query}: no figures");
+    }
 }
 
 fn messages_are_found_by_filters(backend: Backend) {
@@ -63,10 +142,12 @@ fn messages_are_found_by_filters(backend: Backend) {
     for expected in [
         "<h2>Time until delivery</h2>",
         "Time until delivery (p50, p95)",
-        "\"/dashboard/messages?country=LV\"",
+        "\"/dashboard/messages?country=LV&#38;since=",
     ] {
         assert!(overview.contains(expected), "{expected}: {overview}");
     }
+    bars_lead_to_their_messages(&mut browser, &delivered, &absent);
+    operators_see_traffic(&service);
     let page = browser.get("/dashboard/messages?state=failed&totals=1");
     let page = page.text();
     for expected in [

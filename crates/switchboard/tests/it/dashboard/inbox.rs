@@ -291,9 +291,9 @@ fn operators_see_unclaimed_messages_and_give_numbers_to_accounts(backend: Backen
     let foreign = format!("{UNCLAIMED}/{claimed}");
     assert_eq!(operator.get(&foreign).status, 404, "it has an account");
 
-    let remove = [("number", "1234"), ("keyword", "join")];
+    let remove = [("number", "1234"), ("keyword", "join"), ("sure", "yes")];
     let removed = post(&mut operator, &format!("{NUMBERS}/remove"), &remove);
-    assert_eq!(removed.status, 303, "{}", removed.text());
+    assert_shows(&operator.follow(&removed), &["The number was removed."]);
     let left = service.server.cli_json(&["number", "list", "--json"]);
     assert_eq!(left.as_array().map(Vec::len), Some(1), "{left}");
     assert_eq!(left[0]["keyword"], Value::Null, "{left}");

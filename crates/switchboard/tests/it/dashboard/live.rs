@@ -10,6 +10,7 @@ use testkit::http;
 use testkit::{Backend, TEST_TIMEOUT};
 
 use super::operator;
+use super::operator_pages::post;
 use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::service::{Service, sms, sms_with};
@@ -115,6 +116,28 @@ fn a_list_is_updated_and_its_stream_outlives_the_request_timeout() {
         assert!(!line.contains("not for this list"), "{line}");
         line.contains(&row) && line.contains("state delivered")
     });
+}
+
+#[test]
+fn a_lookup_is_followed_until_the_network_answers() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    // The simulated network never answers lookups of the second number.
+    for (number, event, words) in [
+        ("+447700900800", "event: last", "Original report"),
+        ("+447700900002", "event: renew", "has not answered yet"),
+    ] {
+        let fields = [("msisdn", number), ("key", number)];
+        let asked = post(&mut browser, "/dashboard/lookups", &fields);
+        let page = asked.header("location").expect("its page").to_owned();
+        let live = format!("{page}/live");
+        let mut stream = Stream::open(&service, &browser, &live);
+        stream.wait_for(event);
+        stream.wait_for(words);
+        let is_pending = event == "event: renew";
+        let text = browser.get(&page).text();
+        assert_eq!(text.contains(&format!("data-live=\"{live}\"")), is_pending);
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod account;
 mod account_flows;
 pub(crate) mod asking;
+mod confirming;
 mod every_page;
 mod finding;
 mod first_message;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use domain::Code;
 use testkit::receiver::{Receiver, Reply};
 use testkit::{Backend, TEST_TIMEOUT};
 
 use super::operator_pages::{operator, post};
+use crate::mcp::{Client, failure};
 use crate::people::joined;
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, wait_for};
@@ -215,17 +217,27 @@ fn forms_say_all_that_is_wrong_at_once() {
     let body =
         serde_json::json!({ "to": "+37120000001", "from": "much too long a name", "message": "x" });
     assert_eq!(service.send(&body).status, 400);
+    let nobody = serde_json::json!({ "to": "+12", "from": "Acme", "message": "x" });
+    failure(&service.call_tool(&service.token, "send_sms", &nobody));
+    let unknown = service.call_tool(&service.token, "send_fax", &nobody);
+    assert_eq!(unknown.status, 200, "{}", unknown.text());
     let mut admin = joined(
         &service,
         "carl@example.com",
         &["--role", "admin", "--account", "main"],
     );
-    let page = wait_for("the request in the log", || {
+    let requests = ["POST /sms<", "POST /mcp send_sms<", "POST /mcp<"];
+    let page = wait_for("the requests in the log", || {
         let page = admin.get("/dashboard/settings/api/tokens/1/requests");
         let page = page.text();
-        page.contains("POST /sms").then_some(page)
+        let are_listed = requests.iter().all(|request| page.contains(request));
+        are_listed.then_some(page)
     });
-    assert!(page.contains("400 Bad Request"), "{page}");
+    assert_eq!(page.matches("400 Bad Request").count(), 3, "{page}");
+    let code = Code::INVALID_NUMBER.entry();
+    let error = format!("{} {}", code.number, code.words);
+    assert!(page.contains(&error), "{error}: {page}");
+    assert!(!page.contains("send_fax"), "{page}");
     assert!(!page.contains("much too long"), "{page}");
 
     let mut operator = operator(&service);

@@ -82,7 +82,7 @@ fn a_problem_is_shown_at_its_field() {
         ("scheduled", "soon", "id=\"scheduled-problem\""),
         ("dlrUrl", "ftp://example.com/", "id=\"dlrUrl-problem\""),
         ("dlrUrl", "http://10.0.0.1/", "id=\"dlrUrl-problem\""),
-        ("testMode", "3", "is no test mode"),
+        ("testMode", "3", "is not a test mode"),
     ] {
         browser.get(PAGE);
         let refused = browser.submit(&with(field, value));

@@ -6,7 +6,7 @@ use testkit::{Backend, TEST_TIMEOUT, temp_dir};
 
 use super::{callback, carrier, path, post, provider, send, start, taken, wait_for_request};
 use crate::rest::on_both_backends;
-use crate::rest::service::{Service, wait_for};
+use crate::rest::service::{Service, sms_with, wait_for};
 
 on_both_backends!(
     a_lookup_finds_a_ported_network,
@@ -142,7 +142,12 @@ carriers = [\"home\"]
         (cost(&service, PORTED) == by_lookup).then_some(())
     });
     let before = service.balance();
-    let id = send(&service, &receiver, &json!({ "to": PORTED }));
+    // Routes that name an account apply soon after it was created; until then, the message is refused.
+    let body = sms_with(&json!({ "to": PORTED, "dlrUrl": receiver.url("/dlr") }));
+    let id = wait_for("the routes of the account", || {
+        let response = service.send(&body);
+        (response.status == 200).then(|| response.json()[0].clone())
+    });
     let request = wait_for_request(&ported, 1);
     assert_eq!(
         (before.as_str(), service.balance().as_str()),
@@ -157,7 +162,10 @@ carriers = [\"home\"]
     let expected = json!({ "id": id, "status": 1, "error": 0, "mcc": "247", "mnc": "05" });
     assert_eq!(receiver.received()[0].json(), expected);
     // It is another one, so the next message goes by that.
-    assert_eq!(cost(&service, PORTED), (json!("24705"), json!("0.20")));
+    let by_report = (json!("24705"), json!("0.20"));
+    wait_for("the network of the report", || {
+        (cost(&service, PORTED) == by_report).then_some(())
+    });
     send(&service, &receiver, &json!({ "to": PORTED }));
     let own = callback(&wait_for_request(&home, 1));
     let report = json!({ "status": "delivered" });
@@ -165,8 +173,10 @@ carriers = [\"home\"]
     assert!(receiver.wait_for(2, TEST_TIMEOUT));
 
     // It is stored until it is erased.
-    let exported = service.server.cli_json(&["subject", "export", PORTED]);
-    assert_eq!(exported["ported"]["network"], "24705", "{exported}");
+    wait_for("the network in the export", || {
+        let exported = service.server.cli_json(&["subject", "export", PORTED]);
+        (exported["ported"]["network"] == "24705").then_some(())
+    });
     // The last callback is noted as answered after the receiver has it.
     wait_for("the erasure", || {
         let erased = service.server.cli(&["subject", "erase", PORTED, "--yes"]);

@@ -4,8 +4,11 @@ mod bad_providers;
 mod commands;
 mod descriptions;
 mod lookups;
+mod lost_answers;
 mod more_presets;
 mod presets;
+mod sdks;
+mod signing;
 mod stored;
 
 use std::time::Duration;

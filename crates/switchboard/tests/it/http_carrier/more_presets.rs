@@ -2,22 +2,20 @@
 //! sends Viber messages, two look numbers up.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use ring::signature::{Ed25519KeyPair, KeyPair as _};
-use ring::{digest, hmac};
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
 use testkit::{Backend, TEST_TIMEOUT};
 
 use super::lookups::look_up;
+use super::signing::{self, Headers};
 use super::{
     SECRET, add_number, check_nothing_secret_is_logged, inbound_path, path, provider, send, start,
     wait_for_request,
 };
 use crate::chain::passing::approve_sender;
 use crate::chain::{SENDER, wait_for_reported_states};
-use crate::rest::service::{Service, ids};
-use crate::smpp::octets::hex;
+use crate::rest::service::{Service, ids, wait_for};
 
 /// A provider that sends SMS.
 struct Provider {
@@ -35,31 +33,7 @@ struct Provider {
     reports: Vec<Value>,
     ends: (u64, u64),
     text: Value,
-    sign: fn(&[u8]) -> Vec<(&'static str, String)>,
-}
-
-fn sign_vonage(body: &[u8]) -> Vec<(&'static str, String)> {
-    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
-    let hash = digest::digest(&digest::SHA256, body);
-    let claims =
-        json!({ "iss": "Vonage", "iat": 1_731_672_000, "payload_hash": hex(hash.as_ref()) });
-    let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
-    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
-    let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&key, signed.as_bytes()));
-    vec![("Authorization", format!("Bearer {signed}.{tag}"))]
-}
-
-fn telnyx_key() -> Ed25519KeyPair {
-    Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key")
-}
-
-fn sign_telnyx(body: &[u8]) -> Vec<(&'static str, String)> {
-    let signed = [b"1731672000|", body].concat();
-    let signature = STANDARD.encode(telnyx_key().sign(&signed));
-    vec![
-        ("Telnyx-Signature-Ed25519", signature),
-        ("Telnyx-Timestamp", "1731672000".to_owned()),
-    ]
+    sign: fn(&[u8]) -> Headers,
 }
 
 fn providers() -> [Provider; 3] {
@@ -86,7 +60,7 @@ fn providers() -> [Provider; 3] {
                 "message_uuid": "bbbb-2", "to": "37120000009", "from": "37120000001", "text": "Hi", "channel": "sms",
                 "message_type": "text",
             }),
-            sign: sign_vonage,
+            sign: |body| signing::vonage(SECRET, body, 300),
         },
         Provider {
             name: "telnyx",
@@ -120,7 +94,7 @@ fn providers() -> [Provider; 3] {
                     "to": [{ "phone_number": "+37120000009" }], "text": "Hi",
                 },
             } }),
-            sign: sign_telnyx,
+            sign: |body| signing::telnyx(7, body, 0),
         },
         Provider {
             name: "infobip",
@@ -150,16 +124,20 @@ fn providers() -> [Provider; 3] {
                 "error": { "name": "EC_ABSENT_SUBSCRIBER" },
             }] })],
             ends: (2, 43),
-            text: json!({ "results": [{
-                "messageId": "ee5", "from": "37250000001", "to": "37120000009", "text": "Hi",
-            }] }),
+            text: infobip_texts(&["ee5"]),
             sign: |_| Vec::new(),
         },
     ]
 }
 
+fn infobip_texts(ids: &[&str]) -> Value {
+    let text = |id: &&str| json!({ "messageId": id, "from": "37250000001", "to": "37120000009", "text": "Hi" });
+    let results: Vec<Value> = ids.iter().map(text).collect();
+    json!({ "messageCount": ids.len(), "pendingMessageCount": 0, "results": results })
+}
+
 fn config(providers: &[Provider]) -> String {
-    let public = STANDARD.encode(telnyx_key().public_key());
+    let public = signing::telnyx_key(7);
     let tables = |provider: &Provider| {
         let name = provider.name;
         let secrets = match name {
@@ -245,6 +223,21 @@ fn providers_send_report_and_receive() {
     }
     assert_eq!(inbox.count(), providers.len());
 
+    // Several texts in one request: all are stored, or none.
+    let address = inbound_path(&service, "infobip");
+    let mut unreadable = infobip_texts(&["ee6", "ee7"]);
+    unreadable["results"][1]["to"] = json!("Acme");
+    let refused = super::post(&service, &address, &unreadable);
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    for _ in 0..2 {
+        let texts = infobip_texts(&["ee5", "ee6", "ee7"]);
+        assert_eq!(super::post(&service, &address, &texts).status, 204);
+    }
+    assert!(inbox.wait_for(providers.len() + 2, TEST_TIMEOUT));
+    let stored = service.get("/sms/inbox").json();
+    let stored = stored.as_array().map(Vec::len);
+    assert_eq!(stored, Some(providers.len() + 2));
+
     // A refusal inside an answer that takes the request.
     let receiver = Receiver::start();
     let id = send(&service, &receiver, &json!({ "to": "+37250000002" }));
@@ -323,10 +316,11 @@ fn a_provider_sends_viber_messages() {
 fn providers_look_numbers_up() {
     let infobip = provider(|request| {
         let body = String::from_utf8_lossy(request.body);
-        let (state, error) = if body.contains("37120000002") {
-            ("UNDELIVERABLE", "EC_UNKNOWN_SUBSCRIBER")
-        } else {
-            ("DELIVERED", "NO_ERROR")
+        let (state, error) = match body {
+            body if body.contains("37120000002") => ("UNDELIVERABLE", "EC_UNKNOWN_SUBSCRIBER"),
+            body if body.contains("37120000003") => ("REJECTED", "NO_ERROR"),
+            body if body.contains("37120000004") => ("EXPIRED", "NO_ERROR"),
+            _ => ("DELIVERED", "NO_ERROR"),
         };
         let result = json!({
             "to": "37120000001", "mccMnc": "24702", "ported": true, "roaming": false,
@@ -335,8 +329,12 @@ fn providers_look_numbers_up() {
         Reply::answer(200, json!({ "results": [result] }).to_string())
     });
     let neutrino = provider(|request| {
-        let is_absent = String::from_utf8_lossy(request.body).contains("37120000002");
-        let status = if is_absent { "absent" } else { "ok" };
+        let status = match String::from_utf8_lossy(request.body) {
+            body if body.contains("37120000002") => "absent",
+            body if body.contains("37120000003") => "failed",
+            body if body.contains("37120000004") => "something new",
+            _ => "ok",
+        };
         let answer = json!({ "hlr-status": status, "mcc": "247", "mnc": "02", "is-ported": true, "is-roaming": false });
         Reply::answer(200, answer.to_string())
     });
@@ -360,16 +358,24 @@ fn providers_look_numbers_up() {
             "{name}: {found}"
         );
         assert_eq!(look_up(&service, "+37120000002")["error"], absent, "{name}");
+        // Where the provider knows nothing about the subscriber, nobody pays.
+        let balance = service.balance();
+        for number in ["+37120000003", "+37120000004"] {
+            assert_eq!(look_up(&service, number)["error"], 51, "{name}");
+        }
+        wait_for("the refunds", || {
+            (service.balance() == balance).then_some(())
+        });
         check_nothing_secret_is_logged(&service);
     }
-    let request = wait_for_request(&infobip, 2);
+    let request = wait_for_request(&infobip, 4);
     assert_eq!(request.path, "/number/1/query");
     let authorization = format!("App {SECRET}");
     assert_eq!(
         request.header("authorization"),
         Some(authorization.as_str())
     );
-    let request = wait_for_request(&neutrino, 2);
+    let request = wait_for_request(&neutrino, 4);
     assert_eq!(request.path, "/hlr-lookup");
     assert_eq!(request.header("user-id"), Some("me"));
     assert_eq!(request.header("api-key"), Some(SECRET));

@@ -9,7 +9,7 @@ use testkit::receiver::{Receiver, Reply};
 use testkit::{Backend, TEST_TIMEOUT};
 
 use super::{
-    add_number, check_nothing_secret_is_logged, inbound_path, path, provider, send, start,
+    add_number, check_nothing_secret_is_logged, inbound_path, path, provider, send, signing, start,
     wait_for_request,
 };
 use crate::chain::wait_for_reported_states;
@@ -22,21 +22,25 @@ on_both_backends!(
     a_phone_sends_reports_and_receives,
 );
 
-/// Posts a form, signed as Twilio signs: by the whole URL and the sorted fields.
-fn post_form(service: &Service, key: &str, path: &str, fields: &[(&str, &str)]) -> Response {
-    let mut sorted = fields.to_vec();
-    sorted.sort_unstable();
-    let fields_text: String = sorted.iter().flat_map(|pair| [pair.0, pair.1]).collect();
-    let signed = format!("{}{fields_text}", service.server.url(path));
-    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, key.as_bytes());
-    let signature = STANDARD.encode(hmac::sign(&key, signed.as_bytes()));
+pub(super) fn form(fields: &[(&str, &str)]) -> String {
     let mut body = url::form_urlencoded::Serializer::new(String::new());
-    let body = body.extend_pairs(fields).finish();
+    body.extend_pairs(fields).finish()
+}
+
+/// Posts a form, signed as Twilio signs.
+pub(super) fn post_form(
+    service: &Service,
+    key: &str,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> Response {
+    let signed = signing::twilio(key, &service.server.url(path), fields);
+    let (name, signature) = &signed[0];
     let headers = [
         ("Content-Type", "application/x-www-form-urlencoded"),
-        ("X-Twilio-Signature", signature.as_str()),
+        (*name, signature.as_str()),
     ];
-    service.raw("POST", path, &headers, body.as_bytes())
+    service.raw("POST", path, &headers, form(fields).as_bytes())
 }
 
 fn twilio_sends_reports_and_receives(backend: Backend) {
@@ -106,7 +110,7 @@ fn twilio_sends_reports_and_receives(backend: Backend) {
 }
 
 /// Posts an event, signed as the app signs: by the body and a time.
-fn post_event(service: &Service, key: &str, path: &str, event: &Value) -> Response {
+pub(super) fn post_event(service: &Service, key: &str, path: &str, event: &Value) -> Response {
     let (body, time) = (event.to_string(), "1731672000");
     let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
     let signature = hmac::sign(&key, format!("{body}{time}").as_bytes());

@@ -1,7 +1,7 @@
 //! Carriers and routes in the database.
 
 use serde_json::{Value, json};
-use testkit::receiver::Receiver;
+use testkit::receiver::{Receiver, Reply};
 use testkit::{Backend, temp_dir};
 
 use super::{SECRET, callback, path, post, provider, send, start, taken, wait_for_request};
@@ -9,7 +9,10 @@ use crate::chain::wait_for_reported_states;
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, wait_for};
 
-on_both_backends!(carriers_and_routes_are_changed_while_the_service_runs);
+on_both_backends!(
+    carriers_and_routes_are_changed_while_the_service_runs,
+    a_message_without_an_answer_from_a_removed_carrier_waits_for_its_report,
+);
 
 /// Runs a command that must succeed, and returns what it printed.
 fn run(service: &Service, arguments: &[&str]) -> String {
@@ -142,7 +145,10 @@ fn carriers_and_routes_are_changed_while_the_service_runs(backend: Backend) {
         (response.status == 400).then_some(())
     });
     let error = refused(&service, &["carrier", "remove", "beta"]);
-    assert!(error.contains("no carrier 'beta'"), "{error}");
+    assert!(
+        error.contains("the route 'first' uses carrier 'beta'"),
+        "{error}"
+    );
     run(&service, &["route", "remove", "first"]);
     run(&service, &["carrier", "undo"]);
     let routes = service.server.cli_json(&["route", "list", "--json"]);
@@ -177,4 +183,31 @@ fn carriers_and_routes_are_changed_while_the_service_runs(backend: Backend) {
     for text in &everything {
         assert!(!text.contains(SECRET), "{text}");
     }
+}
+
+/// The carrier may have taken it, so no other one gets it.
+fn a_message_without_an_answer_from_a_removed_carrier_waits_for_its_report(backend: Backend) {
+    let (gone, next) = (provider(|_| Reply::hang()), provider(|_| taken()));
+    let receiver = Receiver::start();
+    let service = start(backend, "");
+    let folder = temp_dir("carrier").expect("a temporary folder");
+    let secret = format!("secret.key={SECRET}");
+    for (name, provider) in [("gone", &gone), ("next", &next)] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, description(&provider.url("/send"))).expect("the file is written");
+        let file = file.to_str().expect("UTF-8");
+        let more = [secret.as_str(), "timeout_s=1", "unknown_tries=100"];
+        let set = ["carrier", "set", name, "--from", file];
+        run(&service, &[&set[..], &more[..]].concat());
+    }
+    wait_for_carriers(&service, &[("gone", "database"), ("next", "database")]);
+    let id = send(&service, &receiver, &json!({}));
+    wait_for_request(&gone, 2);
+    run(&service, &["carrier", "remove", "gone"]);
+    wait_for("it counts as taken", || {
+        let status = service.get(&format!("/sms/status/{id}")).json();
+        (status["state"] == "sent").then_some(())
+    });
+    wait_for_carriers(&service, &[("next", "database")]);
+    assert_eq!(next.count(), 0);
 }

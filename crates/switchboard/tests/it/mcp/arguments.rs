@@ -146,8 +146,20 @@ fn refusals_have_their_service_error_code() {
     let empty = sms_with(&json!({ "message": "" }));
     assert_eq!(refusal(&service, "send_sms", &empty), none);
     let lookup = json!({ "msisdn": "12" });
+    let prefix = json!({ "country": "LV", "number": "12" });
     let expected = json!(["INVALID_INPUT", 53, false]);
-    assert_eq!(refusal(&service, "lookup_hlr", &lookup), expected);
+    for (tool, arguments) in [
+        ("lookup_hlr", lookup),
+        ("get_mobile_prefixes", prefix),
+        ("register_msisdn_sender", json!({ "name": "12" })),
+        (
+            "register_msisdn_sender",
+            json!({ "name": "+3712000000712" }),
+        ),
+    ] {
+        let actual = refusal(&service, tool, &arguments);
+        assert_eq!(actual, expected, "{tool}: {arguments}");
+    }
 
     for (rule, code, retryable) in [
         ("daily_cap=0.001", 28, true),
@@ -206,7 +218,7 @@ fn a_preview_tells_limits_of_recipients_and_senders() {
     crate::rest::service::wait_for("the rule", || {
         let why = preview(json!({}))["refusal"].clone();
         let message = why["message"].as_str().unwrap_or_default();
-        message.contains("approved senders").then_some(())
+        message.contains("approved sender").then_some(())
     });
     assert_eq!(service.stored(), 1, "only the message that was sent");
 }

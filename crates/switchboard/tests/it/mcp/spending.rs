@@ -5,6 +5,7 @@ use testkit::receiver::Receiver;
 
 use super::clients::{python, run};
 use super::{Client, Era, envelope, failure, start, tool_output};
+use crate::rest::service::{sms, sms_with};
 
 fn sms_arguments(more: &Value) -> Value {
     let mut arguments = json!({ "to": ["+37120000001", "+44 7700 900000"], "from": "Acme", "message": "x".repeat(200) });
@@ -127,6 +128,51 @@ fn a_repeated_key_has_no_second_effect() {
             assert_ne!(next[field], first[field], "{tool}: another result");
         }
     }
+}
+
+/// What the user answered counts, whatever the message costs and whether the client says that it can ask.
+#[test]
+fn a_declined_message_is_not_sent() {
+    let service = start();
+    let balance = service.balance();
+    for capabilities in [json!({}), json!({ "elicitation": {} })] {
+        for action in ["decline", "cancel"] {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
+            });
+            let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+                "name": "send_sms", "arguments": sms(), "_meta": meta,
+                "inputResponses": { "cost": { "action": action } },
+            }});
+            let headers = [
+                ("MCP-Protocol-Version", "2026-07-28"),
+                ("Mcp-Method", "tools/call"),
+                ("Mcp-Name", "send_sms"),
+            ];
+            let refused = service.post(&service.token, &headers, body.to_string().as_bytes());
+            let (code, message) = failure(&refused);
+            assert_eq!(code, "FORBIDDEN", "{capabilities} {action}: {message}");
+            assert!(message.contains("did not agree to pay"), "{message}");
+        }
+    }
+    assert_eq!(service.stored(), 0, "nothing was sent");
+    assert_eq!(service.balance(), balance, "nothing was charged");
+}
+
+#[test]
+fn a_preview_lists_the_first_recipients() {
+    let service = start();
+    let to: Vec<String> = (0..30).map(|n| format!("+371200001{n:02}")).collect();
+    let arguments = sms_with(&json!({ "to": to, "preview": true }));
+    let preview = tool_output(&service.call_tool(&service.token, "send_sms", &arguments));
+    assert_eq!(preview["parts"], 30, "{preview}");
+    assert_eq!(preview["to"], json!(to[..20]), "{preview}");
+    let cost = &preview["cost"];
+    assert_eq!(cost["recipientCount"], 30, "{cost}");
+    let listed = cost["recipients"].as_array().expect("a list");
+    let listed: Vec<&Value> = listed.iter().map(|one| &one["to"]).collect();
+    assert_eq!(json!(listed), json!(to[..20]), "{cost}");
 }
 
 /// A client that can ask its user does so before a message above `billing.confirm_above`.

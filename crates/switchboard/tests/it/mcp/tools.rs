@@ -7,6 +7,8 @@ use testkit::receiver::Receiver;
 use super::{Client, Era, TOOLS, failure, result_of, start, tool_output};
 use crate::rest::service::{Service, wait_for};
 
+const MAX_LIST_BYTES: usize = 33_000;
+
 fn listed(service: &Service, era: Era, token: &str) -> Vec<Value> {
     let response = service.call_method(era, token, "tools/list", json!({}));
     let result = result_of(&response);
@@ -76,6 +78,9 @@ fn the_list_is_the_same_for_everyone() {
     let other = service.create_account("other");
     assert_eq!(all, listed(&service, Era::Handshake, &limited.token));
     assert_eq!(all, listed(&service, Era::Stateless, &other));
+    // Each conversation of a model begins with it.
+    let bytes = json!({ "tools": all }).to_string().len();
+    assert!(bytes < MAX_LIST_BYTES, "{bytes} bytes");
 }
 
 /// A valid call of each tool, and what its answer must contain.

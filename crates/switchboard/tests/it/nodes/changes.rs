@@ -322,6 +322,19 @@ fn imports_and_published_routes_take_effect_on_every_node() {
     let to_lithuania = json!({ "to": "+37061200001" });
     pair.wait_until_in_effect("routes", publish, || pair.send_status(&to_lithuania) == 200);
 
+    let to_estonia = json!({ "to": "+37251200001" });
+    let change = |arguments: &[&str]| pair.run_command(&[&["route"], arguments].concat());
+    pair.wait_until_in_effect(
+        "a stored route",
+        || change(&["set", "estonia", "country=EE", "carriers=simulator"]),
+        || pair.send_status(&to_estonia) == 200,
+    );
+    pair.wait_until_in_effect(
+        "… removed",
+        || change(&["remove", "estonia"]),
+        || pair.send_status(&to_estonia) != 200,
+    );
+
     let folder = server.data_dir().join("import");
     fs::create_dir_all(&folder).expect("a folder");
     let write = |name: &str, text: &str| {

@@ -141,6 +141,15 @@ fn a_failing_callback_host_is_told() {
     assert_eq!(told["data"]["host"], dead.to_string(), "{told}");
     assert_eq!(told["data"]["account"], "main", "{told}");
     assert!(!told.to_string().contains("secret"), "{told}");
+    let mut member = joined(&service, "ann@example.com", &[]);
+    let alert = format!("{dead} does not accept callbacks: ");
+    let page = wait_for("the alert on a page", || {
+        let page = member.get("/dashboard/messages").text();
+        page.contains(&alert).then_some(page)
+    });
+    for expected in ["since <time datetime=", "Correct the receiver"] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
 }
 
 /// A process that is killed does not leave, and the next one finds its row.

@@ -290,7 +290,11 @@ fn one_account_does_not_withdraw_the_invitation_of_another(backend: Backend) {
     let mut chief = fixture.person("chief@example.com", "admin", "harbour");
     let first = link(&invite(&mut chief, "new@example.com", "member"));
     let second = link(&invite(&mut boss, "new@example.com", "member"));
-    let withdraw = [("action", "withdraw"), ("email", "new@example.com")];
+    let withdraw = [
+        ("action", "withdraw"),
+        ("email", "new@example.com"),
+        ("sure", "yes"),
+    ];
     assert_eq!(send(&mut boss, PEOPLE, &withdraw).status, 200);
     assert_eq!(send(&mut boss, PEOPLE, &withdraw).status, 422, "it is gone");
     assert_eq!(accept(&fixture.service, &second, PASSWORD), 404);

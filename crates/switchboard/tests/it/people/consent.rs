@@ -1,15 +1,19 @@
 //! Consent: what a client is granted, and answers that are refused.
 
+use domain::Money;
 use testkit::Backend;
 
 use super::client::{Client, REDIRECT, is_pending, parameter};
 use super::security::send;
 use super::{Browser, PASSWORD, invite, joined, on_both_backends, path};
+use crate::dashboard::asking::age_sessions;
 use crate::rest::service::{Service, wait_for};
 
 on_both_backends!(
     only_ticked_scopes_are_granted,
     a_client_spends_what_the_person_allows,
+    a_repeated_request_counts_once_for_the_cap,
+    permission_to_spend_asks_for_the_password,
     denying_grants_nothing,
     a_request_is_answered_once,
     only_the_form_of_the_same_session_and_request_is_accepted,
@@ -263,6 +267,44 @@ fn a_new_password_disconnects_clients_if_ticked(backend: Backend) {
     });
 }
 
+fn a_repeated_request_counts_once_for_the_cap(backend: Backend) {
+    let service = Service::start(backend);
+    let as_admin = ["--role", "admin", "--account", "main"];
+    let mut browser = joined(&service, "bob@example.com", &as_admin);
+    let client = Client::new(&service);
+    browser.get(&client.request_consent("sms:send"));
+    let send = ("scope", "sms:send");
+    let answered = browser.submit(&[send, ("daily_cap", "5"), APPROVE]);
+    let granted = client.redeem(&parameter(&answered, "code").expect("a code"));
+    let token = granted["access_token"].as_str().expect("a token");
+    let left = || {
+        let limits = service.call_as(token, "GET", "/token?limits", b"").json();
+        let left: Option<Money> = limits["limits"]["clientLeftToday"]
+            .as_str()
+            .and_then(|left| left.parse().ok());
+        left.expect("an amount")
+    };
+    let sms = br#"{"to":"+37120000001","from":"Acme","message":"Hello"}"#;
+    let call = |key: &str| {
+        let key = [("Idempotency-Key", key)];
+        let response = service.call_with(token, "POST", "/sms", &key, sms);
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.text()
+    };
+    let start = left();
+    let first = call("key-1");
+    let price = start.minus(left());
+    assert!(price > Money::ZERO);
+    assert_eq!(call("key-1"), first);
+    // None of them finds an earlier answer before it is counted.
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let calls = [(); 12].map(|()| scope.spawn(|| call("key-2")));
+        calls.map(|call| call.join().expect("an answer")).into()
+    });
+    assert!(answers.iter().all(|answer| *answer == answers[0]));
+    assert_eq!(left(), start.minus(price).minus(price));
+}
+
 fn denying_grants_nothing(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = joined(&service, "ann@example.com", &[]);
@@ -392,4 +434,38 @@ fn only_the_form_of_the_same_session_and_request_is_accepted(backend: Backend) {
     assert_eq!(stale.status, 403, "of a session that has ended");
     ann.get(&request);
     assert_eq!(ann.submit(&[("scope", "sms:send"), APPROVE]).status, 303);
+}
+
+fn permission_to_spend_asks_for_the_password(backend: Backend) {
+    const SPEND: [(&str, &str); 2] = [("scope", "sms:send"), APPROVE];
+    let service = Service::start(backend);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let client = Client::new(&service);
+    let request = client.request_consent("sms:send sms:rates");
+    let fresh = browser.get(&request).text();
+    assert!(!fresh.contains("Current password"), "{fresh}");
+    age_sessions(&service);
+    for (given, problem) in [
+        (None, "Enter your password."),
+        (Some("not this one"), "This is not your password."),
+    ] {
+        let page = browser.get(&request).text();
+        assert!(page.contains("Current password"), "{page}");
+        let given = given.map(|given| ("current_password", given));
+        let fields: Vec<_> = SPEND.into_iter().chain(given).collect();
+        let refused = browser.submit(&fields);
+        assert_eq!(refused.status, 422, "{}", refused.text());
+        assert!(refused.text().contains(problem), "{}", refused.text());
+        assert!(is_pending(&mut browser, &request));
+    }
+    let fields = [SPEND[0], APPROVE, ("current_password", PASSWORD)];
+    let allowed = browser.submit(&fields);
+    let code = parameter(&allowed, "code").expect("a code");
+    assert_eq!(client.redeem(&code)["scope"], "sms:send");
+
+    age_sessions(&service);
+    browser.get(&client.request_consent("sms:rates"));
+    let free = browser.submit(&[("scope", "sms:rates"), APPROVE]);
+    let code = parameter(&free, "code").expect("no password for what is free");
+    assert_eq!(client.redeem(&code)["scope"], "sms:rates");
 }

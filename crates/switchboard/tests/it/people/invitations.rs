@@ -195,7 +195,7 @@ fn the_account_is_the_only_one_or_must_be_named() {
             &["--account", "third"][..],
             "there is no account named 'third'",
         ),
-        (&["--role", "boss"][..], "is no role"),
+        (&["--role", "boss"][..], "is not a role"),
         (&["--email", "nobody"][..], "cannot be used multiple times"),
     ] {
         let error = refusal(arguments);

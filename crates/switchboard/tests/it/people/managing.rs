@@ -80,7 +80,11 @@ fn an_admin_manages_only_the_people_of_one_account(backend: Backend) {
     ];
     let shown = send(&mut admin, PEOPLE, &invite);
     assert_eq!(shown.status, 200, "{}", shown.text());
-    let withdrawn = [("action", "withdraw"), ("email", "new@example.com")];
+    let withdrawn = [
+        ("action", "withdraw"),
+        ("email", "new@example.com"),
+        ("sure", "yes"),
+    ];
     assert_eq!(send(&mut admin, PEOPLE, &withdrawn).status, 200);
     assert_eq!(accept(&service, &link(&shown), PASSWORD), 404, "withdrawn");
     let shown = send(&mut admin, PEOPLE, &invite);

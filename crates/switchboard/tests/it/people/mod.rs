@@ -9,7 +9,7 @@ mod consent_page;
 mod invitations;
 mod managing;
 mod operator;
-mod security;
+pub(crate) mod security;
 mod signing_in;
 
 use serde_json::Value;

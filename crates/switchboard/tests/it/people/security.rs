@@ -34,13 +34,13 @@ pub(super) fn send(browser: &mut Browser, action: &str, fields: &[(&str, &str)])
 }
 
 /// Submits the email address and the password.
-pub(super) fn sign_in(browser: &mut Browser, email: &str, password: &str) -> Response {
+pub(crate) fn sign_in(browser: &mut Browser, email: &str, password: &str) -> Response {
     browser.get("/dashboard/sign-in");
     browser.submit(&[("email", email), ("password", password)])
 }
 
 /// The secret that a page shows, as a device would read it.
-fn secret(page: &str) -> TotpSecret {
+pub(crate) fn secret(page: &str) -> TotpSecret {
     let (_, rest) = page.split_once("id=\"factor-key\">").expect("a key");
     let letters = rest.split('<').next().expect("its end");
     let mut bytes = Vec::new();
@@ -289,7 +289,7 @@ fn sessions_are_listed_and_ended_from_another_browser(backend: Backend) {
         refused.text()
     );
     assert_eq!(phone.get("/dashboard").status, 200, "Bob cannot end it");
-    let ended = send(&mut ann, SESSIONS, &[("session", &name)]);
+    let ended = send(&mut ann, SESSIONS, &[("session", &name), ("sure", "yes")]);
     assert_eq!(ended.status, 200, "{}", ended.text());
     assert_eq!(
         phone.get("/dashboard").status,

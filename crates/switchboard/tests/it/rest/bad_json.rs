@@ -77,16 +77,16 @@ fn deep_nesting_is_refused() {
 #[test]
 fn a_duplicate_key_is_refused() {
     let cases = [
-        ("a field", r#""to":"+37120000002""#, "'to' stands twice"),
-        ("escaped once", r#""t\u006f":"1""#, "'to' stands twice"),
+        ("a field", r#""to":"+37120000002""#, "'to' appears twice"),
+        ("escaped once", r#""t\u006f":"1""#, "'to' appears twice"),
         (
             "both null",
             r#""udh":null,"udh":null"#,
-            "'udh' stands twice",
+            "'udh' appears twice",
         ),
-        ("an unknown key", r#""a":1,"a":1"#, "'a' stands twice"),
-        ("deeper", r#""a":{"b":1,"b":2}"#, "'b' stands twice"),
-        ("in a list", r#""a":[{"b":1,"b":2}]"#, "'b' stands twice"),
+        ("an unknown key", r#""a":1,"a":1"#, "'a' appears twice"),
+        ("deeper", r#""a":{"b":1,"b":2}"#, "'b' appears twice"),
+        ("in a list", r#""a":[{"b":1,"b":2}]"#, "'b' appears twice"),
     ];
     assert_all_refused(&cases.map(|(case, field, fragment)| (case, with_field(field), fragment)));
 }

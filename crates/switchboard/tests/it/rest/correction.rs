@@ -91,7 +91,7 @@ fn a_bad_item_does_not_affect_the_others() {
     for (body, words) in [
         ("{}", "give a JSON array"),
         ("[", "not valid JSON"),
-        ("[{\"Number\":1,\"Number\":2}]", "stands twice"),
+        ("[{\"Number\":1,\"Number\":2}]", "appears twice"),
     ] {
         let response =
             service.call_as(&service.token, "POST", "/numberCorrection", body.as_bytes());

@@ -58,8 +58,31 @@ fn the_document_is_complete() {
             let statuses = operation["responses"].as_object().expect("responses");
             let is_error = |status: &&String| status.starts_with(['4', '5']);
             for status in statuses.keys().filter(is_error) {
-                let schema = &statuses[status]["content"]["application/json"]["schema"]["$ref"];
+                let response = resolve(&document, &statuses[status]);
+                let content = &response["content"]["application/json"];
+                let schema = &content["schema"]["$ref"];
                 assert_eq!(schema, "#/components/schemas/Failure", "{case} {status}");
+                let example = content["example"]["message"].as_str().unwrap_or_default();
+                assert!(example.ends_with('.'), "{case} {status}: {example}");
+                let headers = &response["headers"];
+                for (of, header) in [
+                    ("400", "X-Error-Code"),
+                    ("403", "X-Required-Permission"),
+                    ("429", "Retry-After"),
+                    ("429", "RateLimit"),
+                    ("503", "Retry-After"),
+                ] {
+                    let declared = headers[header].is_object();
+                    assert!(declared || status != of, "{case} {status}: {header}");
+                }
+            }
+            for status in ["429", "500", "503"] {
+                assert!(statuses.contains_key(status), "{case} {status}");
+            }
+            if statuses.contains_key("304") {
+                for status in ["200", "304"] {
+                    assert!(statuses[status]["headers"]["ETag"].is_object(), "{case}");
+                }
             }
             assert!(
                 statuses.contains_key("200") && statuses.contains_key("401"),
@@ -76,6 +99,13 @@ fn the_document_is_complete() {
             "{reference} leads nowhere"
         );
     }
+}
+
+fn resolve<'a>(document: &'a Value, response: &'a Value) -> &'a Value {
+    let pointer = response["$ref"]
+        .as_str()
+        .map(|to| to.trim_start_matches('#'));
+    pointer.map_or(response, |to| document.pointer(to).expect("a response"))
 }
 
 #[test]

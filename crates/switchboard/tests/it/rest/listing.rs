@@ -155,15 +155,18 @@ fn check_records(service: &Service, failed: &str, lookup: &str) {
     let message = record(failed);
     let expected = json!({
         "id": failed, "channel": "sms", "from": "+37167000001", "to": ABSENT, "accepted": accepted(&message),
-        "state": "failed", "status": 2, "error": 43, "parts": 1, "price": price,
+        "scheduled": null, "state": "failed", "status": 2, "error": 43, "parts": 1, "price": price,
     });
     assert_eq!(message, expected);
     let message = record(lookup);
     let expected = json!({
         "id": lookup, "channel": "hlr", "from": null, "to": "+37129100000", "accepted": accepted(&message),
-        "state": "delivered", "status": 1, "error": 0, "parts": 1, "price": "0.005",
+        "scheduled": null, "state": "delivered", "status": 1, "error": 0, "parts": 1, "price": "0.005",
     });
     assert_eq!(message, expected);
+    let waiting = list(service, "state=scheduled").json()[0]["scheduled"].clone();
+    let due = waiting.as_str().expect("a time");
+    assert!(*due > *utc(in_seconds(23 * 3600)), "{due}");
 }
 
 /// Follows the cursors, and returns the pages. `between` runs after each page.

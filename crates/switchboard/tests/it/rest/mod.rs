@@ -33,6 +33,7 @@ mod bad_json;
 mod command_line;
 mod correction;
 mod document;
+mod examples;
 mod first_start;
 mod half_sent;
 mod hlr;

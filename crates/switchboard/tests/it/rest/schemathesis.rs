@@ -16,7 +16,7 @@ const ECHO: &str = "+447700900900";
 const OWN_NUMBER: &str = "+37120000091";
 
 /// Gives the account everything that operations need: money, an approved sender and a message from a handset.
-fn fill(service: &Service) {
+pub(super) fn fill(service: &Service) {
     let cli = |arguments: &[&str]| {
         let done = service.server.cli(arguments);
         assert!(done.status.success(), "{done:?}");

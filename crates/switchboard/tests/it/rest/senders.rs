@@ -359,7 +359,7 @@ fn only_approved_senders_are_accepted(backend: Backend) {
     assert_refused(
         &response,
         403,
-        "'Acme' is none of this account's approved senders",
+        "'Acme' is not an approved sender of this account",
     );
     let stored = service.stored();
     for (from, status) in [

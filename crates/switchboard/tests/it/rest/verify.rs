@@ -155,7 +155,7 @@ fn every_field_counts(backend: Backend) {
         ("to", json!(["+37120000001"]), "'to'"),
         ("to", Value::Null, "'to': it is missing"),
         ("from", json!("A@B"), "'from'"),
-        ("length", json!(3), "'length': 3 is no length of a code"),
+        ("length", json!(3), "'length': 3 is not a code length"),
         ("length", json!(11), "4 to 10 digits"),
         ("expireIn", json!(59), "'expireIn': 59 is below 60"),
         ("expireIn", json!(3601), "above 3600"),

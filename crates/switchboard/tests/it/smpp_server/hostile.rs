@@ -1,12 +1,17 @@
 //! Clients that break the rules end their own connection at most.
 
 use std::io::Write as _;
+use std::time::Duration;
 
+use serde_json::json;
 use testkit::Backend;
 
-use super::raw::{BIND_TRANSCEIVER, Client, ENQUIRE, RESPONSE, SUBMIT, Submit, pdu};
-use super::{create_user, metric, start};
+use super::raw::{BIND_TRANSCEIVER, Client, ENQUIRE, QUERY, RESPONSE, SUBMIT, Submit, pdu};
+use super::{TO, create_user, metric, start};
+use crate::rest::on_both_backends;
 use crate::rest::service::wait_for;
+
+on_both_backends!(a_client_that_reads_nothing_stalls_nobody);
 
 const GENERIC_NACK: u32 = RESPONSE;
 const RINVCMDLEN: u32 = 0x02;
@@ -52,5 +57,34 @@ fn hostile_clients_do_not_affect_others() {
     });
     assert_eq!(good.ask(ENQUIRE, b"").command, ENQUIRE | RESPONSE);
     drop(idle);
+    service.check_health();
+}
+
+/// Its requests must not keep what the requests of others wait for, such as connections to the database.
+fn a_client_that_reads_nothing_stalls_nobody(backend: Backend) {
+    let (service, address) = start(backend, "[limits]\nwrite_seconds = 600\n");
+    let password = create_user(&service.server, "acme", &[]);
+    let message = json!({ "to": TO, "from": "Acme", "message": "Hello" });
+    let id = &service.accept(&message)[0];
+    let mut deaf = Client::bound(address, BIND_TRANSCEIVER, "acme", &password);
+    let query = pdu(QUERY, 0, 1, format!("{id}\0\x05\0Acme\0").as_bytes());
+    let enquire = pdu(ENQUIRE, 0, 1, b"");
+    let many = [query, enquire.repeat(4)].concat().repeat(1000);
+    deaf.stream
+        .set_write_timeout(Some(Duration::from_secs(1)))
+        .expect("a duration");
+    wait_for("nothing more is read", || {
+        deaf.stream.write_all(&many).is_err().then_some(())
+    });
+    for _ in 0..50 {
+        service.accept(&message);
+        let read = service.get(&format!("/sms/status/{id}"));
+        assert_eq!(read.status, 200, "{}", read.text());
+    }
+    let mut good = Client::bound(address, BIND_TRANSCEIVER, "acme", &password);
+    let answer = good.ask(SUBMIT, &Submit::default().body());
+    assert_eq!(answer.status, 0);
+    assert_eq!(metric(&service, "switchboard_smpp_sessions"), Some(2));
+    drop(deaf);
     service.check_health();
 }

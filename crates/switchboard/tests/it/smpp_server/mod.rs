@@ -3,11 +3,15 @@
 mod hostile;
 mod kannel;
 mod nodes;
+mod observed;
 mod raw;
 mod receipts;
+mod replacing;
 mod requests;
+mod smpp34;
 mod smpplib;
 mod tls;
+mod versions;
 
 use std::net::SocketAddr;
 
@@ -19,7 +23,7 @@ use crate::rest::on_both_backends;
 use crate::rest::service::{Service, wait_for};
 
 const TO: &str = "447700900000";
-const CONFIG: &str = "[smpp_server]\nlisten = \"127.0.0.1:0\"\n";
+pub(crate) const CONFIG: &str = "[smpp_server]\nlisten = \"127.0.0.1:0\"\n";
 
 on_both_backends!(a_client_of_others_sends_and_receives);
 
@@ -31,7 +35,7 @@ fn start(backend: Backend, more: &str) -> (Service, SocketAddr) {
 }
 
 /// Where the SMPP server of a process listens.
-fn smpp_address(server: &Server) -> SocketAddr {
+pub(crate) fn smpp_address(server: &Server) -> SocketAddr {
     wait_for("the SMPP server", || {
         let output = server.output();
         let mut lines = output.lines();

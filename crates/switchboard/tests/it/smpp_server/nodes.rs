@@ -1,17 +1,19 @@
-//! Several nodes: receipts find the one that has the session.
+//! Several nodes: receipts find the one that has the session, and changes of a user reach all of them.
 
 use std::collections::BTreeSet;
 
 use testkit::{Backend, Server, TestDatabase};
 
-use super::raw::{BIND_RECEIVER, BIND_TRANSMITTER, Client, DELIVER, RESPONSE, SUBMIT, Submit};
+use super::raw::{
+    BIND_RECEIVER, BIND_TRANSMITTER, Client, DELIVER, ENQUIRE, RESPONSE, SUBMIT, Submit, UNBIND,
+};
 use super::{CONFIG, create_user, smpp_address};
 use crate::rest::service::{binary, wait_for};
 
 const MESSAGES: usize = 20;
 
 #[test]
-fn receipts_reach_the_node_that_has_the_session() {
+fn receipts_and_changes_reach_the_node_that_has_the_session() {
     let database = TestDatabase::create_blocking();
     let start = || {
         Server::builder(binary(), Backend::Sqlite)
@@ -56,6 +58,14 @@ fn receipts_reach_the_node_that_has_the_session() {
     let done = second.cli_json(&all);
     let mut tries = done.as_array().expect("a list").iter();
     assert!(tries.all(|callback| callback["tries"] == 1), "{done}");
+
+    // A change reaches all nodes: the session that is not allowed any more is unbound, the other one stays.
+    let set = ["smpp-user", "set", "acme", "--allow-bind", "receiver"];
+    assert!(second.cli(&set).status.success());
+    let unbind = sender.read().expect("a PDU");
+    assert_eq!(unbind.command, UNBIND, "{unbind:?}");
+    let answer = receiver.ask(ENQUIRE, b"");
+    assert_eq!(answer.command, ENQUIRE | RESPONSE, "{answer:?}");
 }
 
 /// The worker hands receipts to the sessions of its own process.

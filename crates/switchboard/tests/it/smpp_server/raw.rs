@@ -16,6 +16,7 @@ pub(super) const CANCEL: u32 = 8;
 pub(super) const BIND_TRANSCEIVER: u32 = 9;
 pub(super) const ENQUIRE: u32 = 0x15;
 pub(super) const SUBMIT_MULTI: u32 = 0x21;
+pub(super) const DATA: u32 = 0x103;
 pub(super) const BROADCAST: u32 = 0x111;
 pub(super) const RESPONSE: u32 = 0x8000_0000;
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 use testkit::Backend;
 
 use super::raw::{
-    BIND_RECEIVER, BIND_TRANSMITTER, Client, DELIVER, Pdu, RESPONSE, SUBMIT, Submit, UNBIND,
+    BIND_RECEIVER, BIND_TRANSCEIVER, BIND_TRANSMITTER, Client, DELIVER, Pdu, RESPONSE, SUBMIT,
+    Submit, UNBIND,
 };
 use super::{create_user, start};
 use crate::rest::on_both_backends;
@@ -83,5 +84,76 @@ fn receipts_wait_for_a_session_that_accepts_them(backend: Backend) {
         let answer = client.ask(UNBIND, b"");
         assert_eq!(answer.command, UNBIND | RESPONSE, "no other receipt came");
     }
+    service.check_health();
+}
+
+/// The client answers the first attempt with `ESME_RMSGQFUL`.
+#[test]
+fn a_refused_receipt_is_sent_again_in_the_format_of_its_user() {
+    const RMSGQFUL: u32 = 0x14;
+    let (service, address) = start(Backend::Sqlite, "");
+    let format = [
+        ["--receipt-id", "hex"],
+        ["--receipt-date", "seconds"],
+        ["--receipt-error", "zero"],
+    ];
+    let password = create_user(&service.server, "acme", &format.concat());
+    let mut client = Client::bound(address, BIND_TRANSCEIVER, "acme", &password);
+    let submit = Submit {
+        to: FAILED,
+        receipt: 1,
+        ..Submit::default()
+    };
+    let id = client.ask(SUBMIT, &submit.body()).text();
+    let number = u64::from_str_radix(&id, 16).expect("hexadecimal");
+
+    let first = read_delivery(&mut client);
+    let text = String::from_utf8_lossy(&first.body).into_owned();
+    let (_, text) = text.split_once("id:").expect("a receipt");
+    let words: Vec<&str> = text.split(' ').collect();
+    // id:… sub:… dlvrd:… submit date:… done date:… stat:… err:… text:
+    let [
+        got,
+        _,
+        _,
+        _,
+        submitted,
+        _,
+        done,
+        "stat:UNDELIV",
+        "err:000",
+        ..,
+    ] = words[..]
+    else {
+        panic!("{text}");
+    };
+    assert_eq!(got, id);
+    for date in [submitted, done] {
+        let digits = date.strip_prefix("date:").expect("a date");
+        assert_eq!(digits.len(), "YYMMDDhhmmss".len(), "{text}");
+    }
+    client.write(DELIVER | RESPONSE, RMSGQFUL, first.sequence, b"\0");
+    let refused = wait_for("the refusal", || {
+        callbacks(&service, &[])
+            .into_iter()
+            .find(|callback| callback["tries"] == 1)
+    });
+    let payload = refused["payload"].as_str().expect("text");
+    assert!(payload.contains(&format!("\"{number}\"")), "{refused}");
+    let reason = refused["last"]["reason"].as_str().expect("text");
+    assert!(reason.contains("ESME_RMSGQFUL"), "{reason}");
+
+    let second = read_delivery(&mut client);
+    assert_eq!(second.body, first.body);
+    client.write(DELIVER | RESPONSE, 0, second.sequence, b"\0");
+    wait_for("nothing waits any more", || {
+        callbacks(&service, &[]).is_empty().then_some(())
+    });
+    let replay = ["callbacks", "replay", "--url", "smpp:acme", "--all"];
+    let replayed = service.server.cli(&replay);
+    assert!(replayed.status.success(), "{replayed:?}");
+    let third = read_delivery(&mut client);
+    assert_eq!(third.body, first.body, "replayed");
+    client.write(DELIVER | RESPONSE, 0, third.sequence, b"\0");
     service.check_health();
 }

@@ -8,6 +8,7 @@ use super::raw::{
     BIND_RECEIVER, BIND_TRANSCEIVER, BIND_TRANSMITTER, BROADCAST, CANCEL, Client, DELIVER, ENQUIRE,
     Pdu, QUERY, REPLACE, RESPONSE, SUBMIT, SUBMIT_MULTI, Submit, UNBIND,
 };
+use super::replacing::scheduled_messages_are_replaced;
 use super::{create_user, start};
 use crate::rest::service::{Service, wait_for};
 
@@ -75,6 +76,7 @@ fn requests_are_refused_with_the_status_of_their_rule() {
     }
     a_message_goes_to_several(&service, address);
     scheduled_messages_are_queried_and_cancelled(&mut client);
+    scheduled_messages_are_replaced(&service, address);
     a_user_may_only_do_what_was_allowed(&service, address);
     a_repeated_message_is_stored_once(&mut client);
     assert_eq!(client.ask(ENQUIRE, b"").command, ENQUIRE | RESPONSE);
@@ -101,7 +103,7 @@ fn requests_are_refused_with_the_status_of_their_rule() {
 /// Each case breaks one rule.
 fn messages_are_checked(client: &mut Client) {
     type Change = fn(&mut Submit<'static>);
-    let cases: [(Change, u32); 11] = [
+    let cases: [(Change, u32); 13] = [
         (|it| it.to = "123", RINVDSTADR),
         (|it| it.to = "37120000001", RSUBMITFAIL),
         (|it| it.from = "", RINVSRCADR),
@@ -112,6 +114,22 @@ fn messages_are_checked(client: &mut Client) {
         (|it| it.schedule = "tomorrow", RINVSCHED),
         (|it| it.schedule = "200101000000000+", RINVSCHED),
         (|it| it.validity = "000000000001000R", RINVEXPIRY),
+        (
+            |it| {
+                // A relative time counts from the submission, so this ends before the message is sent.
+                it.schedule = "000001000000000R";
+                it.validity = "000000010000000R";
+            },
+            RINVEXPIRY,
+        ),
+        // Half of an emoji.
+        (
+            |it| {
+                it.coding = 8;
+                it.text = b"\xD8\x3D";
+            },
+            RINVDCS,
+        ),
         (|_| {}, 0),
     ];
     for (index, (change, status)) in cases.into_iter().enumerate() {
@@ -208,18 +226,20 @@ fn scheduled_messages_are_queried_and_cancelled(client: &mut Client) {
     let found = query(client, &id);
     assert_eq!((found.status, found.text()), (0, id.clone()));
     assert_eq!(found.body[id.len() + 1..], [0, 0, 0], "scheduled");
-    assert_eq!(query(client, "x").status, RINVMSGID);
-    let replace = format!("{id}\0\x05\0Acme\0\0\0\0\0\x02Hi");
-    let replace = client.ask(REPLACE, replace.as_bytes());
-    assert_eq!(
-        (replace.command, replace.status),
-        (REPLACE | RESPONSE, RREPLACEFAIL)
-    );
+    for unknown in ["x", "9999999999"] {
+        assert_eq!(query(client, unknown).status, RINVMSGID, "{unknown}");
+    }
     let cancel = format!("\0{id}\0\x05\0Acme\0\x01\x01{}\0", super::TO);
     let cancelled = client.ask(CANCEL, cancel.as_bytes());
     assert_eq!(
         (cancelled.command, cancelled.status),
         (CANCEL | RESPONSE, 0)
+    );
+    let replace = format!("{id}\0\x05\0Acme\0\0\0\0\0\x02Hi");
+    let replaced = client.ask(REPLACE, replace.as_bytes());
+    assert_eq!(
+        (replaced.command, replaced.status),
+        (REPLACE | RESPONSE, RREPLACEFAIL)
     );
     let found = query(client, &id);
     let state = &found.body[found.body.len() - 2..];

@@ -30,7 +30,7 @@ Example, with the result to an address of the user: {\"msisdn\": \"+37129100000\
             "examples": [{ "msisdn": "+37129100000" }],
         })
     },
-    output: || json!({ "lookupId": { "type": "integer", "description": "The result names it as id." } }),
+    output: || json!({ "lookupId": { "type": "integer" } }),
     ask: |arguments| {
         let is_read_later = arguments.get(CALLBACK_URL).is_none_or(Value::is_null);
         let path = if is_read_later {
@@ -69,10 +69,10 @@ Example: {\"id\": 7, \"waitSeconds\": 30}",
     },
     output: || {
         json!({
-            "id": { "type": "integer", "description": "The lookup." },
-            "state": { "type": "string", "enum": ["pending", DONE], "description": "done once there is a result." },
-            FINAL: { "type": "boolean", "description": "Whether there is a result." },
-            "result": nullable("object", "The result, in the form in which callBackUrl gets it: id, error and, where they are known, imsi, country, operatorId, mcc, mnc, ported. Null while the lookup is pending."),
+            "id": { "type": "integer" },
+            "state": { "type": "string", "enum": ["pending", DONE] },
+            FINAL: { "type": "boolean" },
+            "result": nullable("object"),
         })
     },
     ask: |arguments| {

@@ -19,7 +19,7 @@ pub(super) static SEND_SMS: Tool = Tool {
     description: "Sends a text message to one or several mobile numbers. COSTS MONEY: the account is charged for each part and each recipient, and a message cannot be taken back once it is sent. \
 A text of up to 160 GSM characters (70 when it has any other character, such as an emoji) is one part; a longer one is split by itself into parts of 153 (67). get_sms_rates tells the price of a part. \
 Answers with one message ID for each recipient as soon as the messages are stored; to see whether one arrives, call get_message with its ID and waitSeconds 30. A dlrUrl, when one is given, gets the report too. \
-With preview true nothing is sent or charged: the answer tells the parts, what they would cost, and whether the message would be accepted. \
+With preview true nothing is sent or charged: the answer tells the parts, what they would cost, and whether the message would be accepted; if not, refusal says why. Of many recipients it has the first 20. \
 With testMode \"1\" or \"2\" nothing leaves the service and nothing is charged. \
 Give an idempotencyKey, so that a call that is made again after an error does not send twice.\n\n\
 Example: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\"}\n\
@@ -31,9 +31,9 @@ Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"messag
     input: send_input,
     output: || {
         json!({
-            "messageIds": { "type": "array", "items": { "type": "string" }, "description": "One ID for each recipient, in their order. None after a preview: nothing was sent." },
-            "parts": { "type": "integer", "description": "The number of SMS parts over all recipients; each is charged." },
-            "to": recipients("The recipients, as they were given."),
+            "messageIds": { "type": "array", "items": { "type": "string" } },
+            "parts": { "type": "integer" },
+            "to": { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
             "sent": sometimes(&preview::sent_schema()),
             "accepted": sometimes(&preview::accepted_schema()),
             "refusal": sometimes(&preview::refusal_schema()),
@@ -160,15 +160,15 @@ Example, without waiting: {\"id\": \"10001\"}",
     },
     output: || {
         json!({
-            "id": { "type": "string", "description": "The message." },
-            "state": { "type": "string", "enum": StateName::ALL.map(StateName::name), "description": "Where the message stands." },
-            FINAL: { "type": "boolean", "description": "Whether the message has ended: its state changes no more." },
-            "status": nullable("integer", "1 delivered, 2 not delivered, 16 expired after it was sent; null until the message has ended."),
-            "error": nullable("integer", "The service error code, 0 for none; null until the message has ended."),
-            "dlrDate": nullable("string", "When it ended, UTC, YYYY-MM-DD HH:MM:SS."),
-            "parts": { "type": "integer", "description": "The number of SMS parts." },
-            "mcc": nullable("string", "Mobile country code of the recipient's network, when it is known."),
-            "mnc": nullable("string", "Mobile network code, when it is known."),
+            "id": { "type": "string" },
+            "state": { "type": "string", "enum": StateName::ALL.map(StateName::name) },
+            FINAL: { "type": "boolean" },
+            "status": nullable("integer"),
+            "error": nullable("integer"),
+            "dlrDate": nullable("string"),
+            "parts": { "type": "integer" },
+            "mcc": nullable("string"),
+            "mnc": nullable("string"),
         })
     },
     ask: |arguments| {
@@ -186,7 +186,7 @@ pub(super) static CANCEL_MESSAGE: Tool = Tool {
     name: "cancel_message",
     title: "Cancel a scheduled message",
     description: "Cancels a message that was sent with scheduled and still waits for its time. Free of charge: the price of the message is refunded. \
-It cannot be undone. A message that is already on its way, or that was cancelled before, is refused with CONFLICT; get_message tells where it stands.\n\n\
+It cannot be undone. A message that is already on its way, or that was cancelled before, is refused with CONFLICT; get_message returns its state.\n\n\
 Example: {\"id\": \"10001\"}",
     scope: Some(Permission::SmsSend),
     waits: false,
@@ -201,8 +201,8 @@ Example: {\"id\": \"10001\"}",
     },
     output: || {
         json!({
-            "id": { "type": "string", "description": "The message." },
-            "status": { "type": "string", "description": "Always cancelled." },
+            "id": { "type": "string" },
+            "status": { "type": "string" },
         })
     },
     ask: |arguments| {

@@ -1,6 +1,6 @@
 //! Tools for number data and number correction. All are free of charge.
 
-use domain::{Msisdn, Permission};
+use domain::{Code, Msisdn, Permission};
 use http::HeaderName;
 use serde_json::{Map, Value, json};
 
@@ -31,9 +31,9 @@ Example: {\"operatorId\": 1635}",
     output: || {
         json!({
             "name": { "type": "string" },
-            "country": nullable("string", "ISO 3166-1 alpha-2; null for networks that belong to no country."),
-            "mcc": nullable("integer", "Its main mobile country code; null when it has no network."),
-            "mnc": { "type": "array", "items": { "type": "string" }, "description": "Its mobile network codes under that country code." },
+            "country": nullable("string"),
+            "mcc": nullable("integer"),
+            "mnc": { "type": "array", "items": { "type": "string" } },
         })
     },
     ask: |arguments| {
@@ -70,14 +70,14 @@ Example: {\"country\": \"US\", \"Page\": 2}",
                 "items": {
                     "type": "object",
                     "properties": {
-                        "country": nullable("string", "ISO 3166-1 alpha-2."),
-                        "MCC": { "type": "integer", "description": "Mobile country code." },
-                        "MNC": { "type": "string", "description": "Mobile network code, with its leading zeros." },
-                        "operatorId": operator_id_schema(),
+                        "country": nullable("string"),
+                        "MCC": { "type": "integer" },
+                        "MNC": { "type": "string" },
+                        "operatorId": { "type": "integer" },
                     },
                 },
             },
-            "total": { "type": "integer", "description": "How many networks all pages together have." },
+            "total": { "type": "integer" },
         })
     },
     ask: |arguments| {
@@ -125,13 +125,13 @@ Example, the operator of one number: {\"country\": \"LV\", \"number\": \"+371291
                 "items": {
                     "type": "object",
                     "properties": {
-                        "prefix": { "type": "integer", "description": "Digits of the international form, calling code included." },
-                        "country": nullable("string", "ISO 3166-1 alpha-2."),
-                        "operatorId": operator_id_schema(),
+                        "prefix": { "type": "integer" },
+                        "country": nullable("string"),
+                        "operatorId": { "type": "integer" },
                     },
                 },
             },
-            "total": { "type": "integer", "description": "How many prefixes all pages together have." },
+            "total": { "type": "integer" },
             NEXT_CURSOR: next_schema(),
         })
     },
@@ -163,7 +163,7 @@ fn number(arguments: &Arguments) -> Result<Option<Msisdn>, Envelope> {
     };
     let number = Msisdn::parse(&text).map_err(|error| {
         let message = format!("Invalid value for the argument 'number': {error}.");
-        Envelope::invalid(message)
+        Envelope::invalid(message).with_service_code(Code::INVALID_NUMBER)
     });
     number.map(Some)
 }
@@ -215,16 +215,15 @@ Example: {\"numbers\": [{\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}, {\
         json!({
             "numbers": {
                 "type": "array",
-                "description": "One item for each number, in their order.",
                 "items": {
                     "type": "object",
                     "properties": {
-                        "Error": nullable("string", "What is wrong; null when nothing is."),
-                        "Number": nullable("string", "The number as it was given."),
+                        "Error": nullable("string"),
+                        "Number": nullable("string"),
                         "NumberType": { "type": "string", "enum": ["mobile", "landline", "unknown"] },
-                        "CountryIso": nullable("string", "The number's country."),
-                        "Mobile": { "type": "boolean", "description": "Whether it is a mobile number." },
-                        "NumberE164": nullable("string", "The number in international form."),
+                        "CountryIso": nullable("string"),
+                        "Mobile": { "type": "boolean" },
+                        "NumberE164": nullable("string"),
                     },
                 },
             },

@@ -21,10 +21,7 @@ pub(super) fn cursor_schema() -> Value {
 }
 
 pub(super) fn next_schema() -> Value {
-    nullable(
-        "string",
-        "The cursor of the next page; null on the last one.",
-    )
+    nullable("string")
 }
 
 /// A page of a list. The cursor is the number of items before it.

@@ -15,7 +15,7 @@ pub(super) static GET_SMS_RATES: Tool = Tool {
     name: "get_sms_rates",
     title: "Read SMS prices",
     description: "Tells what one SMS part costs this account, by country and network. Free of charge. \
-The whole list has thousands of rows: give a country, an operator, or both. When nextCursor is not null, call it again with that cursor for more. A row whose Operator is \"All\" is the price for every network of the country, \"All other carriers\" for those that have no row of their own.\n\n\
+The whole list has thousands of rows: give a country, an operator, or both. When nextCursor is not null, call it again with that cursor for more. A row whose Operator is \"All\" is the price for every network of the country, \"All other carriers\" for those that have no row of their own. With demonstration true, the prices are made up.\n\n\
 Example: {\"country\": \"LV\"}\n\
 Example: {\"country\": \"LV\", \"operator\": \"LMT\"}",
     scope: Some(Permission::SmsRates),
@@ -41,19 +41,19 @@ Example: {\"country\": \"LV\", \"operator\": \"LMT\"}",
                     "type": "object",
                     "properties": {
                         "CountryName": { "type": "string" },
-                        "CountryCode": { "type": "string", "description": "ISO 3166-1 alpha-2." },
+                        "CountryCode": { "type": "string" },
                         "Operator": { "type": "string" },
                         "Network": { "type": "string" },
-                        "MCC": nullable("integer", "Mobile country code."),
-                        "MNC": nullable("string", "Mobile network code."),
-                        "Rate": { "type": "string", "description": "The price of one part, a decimal." },
+                        "MCC": nullable("integer"),
+                        "MNC": nullable("string"),
+                        "Rate": { "type": "string" },
                     },
                 },
             },
-            "total": { "type": "integer", "description": "How many rows all pages together have." },
+            "total": { "type": "integer" },
             NEXT_CURSOR: next_schema(),
-            "currency": { "type": "string", "description": "The currency of every rate." },
-            "demonstration": { "type": "boolean", "description": "True when the prices are made up, because nobody has imported real ones." },
+            "currency": { "type": "string" },
+            "demonstration": { "type": "boolean" },
         })
     },
     ask: |arguments| {

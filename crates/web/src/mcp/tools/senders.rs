@@ -92,8 +92,8 @@ Example: {\"senderId\": 123, \"code\": \"12345\"}",
     },
     output: || {
         json!({
-            "senderId": { "type": "integer", "description": "The sender." },
-            "status": { "type": "string", "description": "approved: messages may come from the number." },
+            "senderId": { "type": "integer" },
+            "status": { "type": "string" },
         })
     },
     ask: |arguments| {
@@ -145,14 +145,14 @@ Example, the next page: {\"cursor\": \"100\"}",
                     "type": "object",
                     "properties": {
                         "id": { "type": "integer" },
-                        "name": { "type": "string", "description": "The name, or the number with a leading plus sign." },
+                        "name": { "type": "string" },
                         "type": { "type": "string", "enum": [SenderKind::AlphaNumeric.name(), SenderKind::Msisdn.name()] },
-                        "status": { "type": "string", "description": "pending (under review), awaiting_confirmation (a PIN was sent), approved, rejected or revoked." },
-                        "reason": nullable("string", "Why, in the reviewer's words."),
-                        "category": nullable("string", "The kind of name, such as Company or Brand."),
-                        "categoryDescription": nullable("string", "What the reviewer was told."),
-                        "notificationUrl": nullable("string", "The URL that is called when the status changes."),
-                        "created": { "type": "string", "description": "When it was registered, RFC 3339." },
+                        "status": { "type": "string" },
+                        "reason": nullable("string"),
+                        "category": nullable("string"),
+                        "categoryDescription": nullable("string"),
+                        "notificationUrl": nullable("string"),
+                        "created": { "type": "string" },
                     },
                 },
             },
@@ -181,9 +181,9 @@ fn notification_schema() -> Value {
 
 fn registered_schema() -> Value {
     json!({
-        "senderId": { "type": "integer", "description": "The new sender." },
-        "status": { "type": "string", "description": "pending (under review) or awaiting_confirmation (a PIN was sent)." },
-        "next": { "type": "string", "description": "What happens or is to be done next." },
+        "senderId": { "type": "integer" },
+        "status": { "type": "string" },
+        "next": { "type": "string" },
     })
 }
 

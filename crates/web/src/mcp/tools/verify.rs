@@ -35,10 +35,10 @@ Example, with a text of one's own: {\"to\": \"+37120000001\", \"from\": \"Acme\"
     },
     output: || {
         json!({
-            "verificationId": { "type": "integer", "description": "The id for check_verification and get_verification." },
-            "to": { "type": "string", "description": "The number in international form." },
-            "expires": { "type": "string", "description": "Until when the code is valid, RFC 3339." },
-            "next": { "type": "string", "description": "What to do now." },
+            "verificationId": { "type": "integer" },
+            "to": { "type": "string" },
+            "expires": { "type": "string" },
+            "next": { "type": "string" },
         })
     },
     ask: |arguments| {
@@ -81,8 +81,8 @@ Example: {\"id\": 123, \"code\": \"123456\"}",
     },
     output: || {
         json!({
-            "id": { "type": "integer", "description": "The verification." },
-            "status": { "type": "string", "description": "approved: it is the code that was sent." },
+            "id": { "type": "integer" },
+            "status": { "type": "string" },
         })
     },
     ask: |arguments| {
@@ -102,7 +102,7 @@ Example: {\"id\": 123, \"code\": \"123456\"}",
 
 pub(super) static GET_VERIFICATION: Tool = Tool {
     name: "get_verification",
-    title: "Ask where a verification stands",
+    title: "Read a verification's state",
     description: "Tells whether the code of a verification can still be entered, or was. Free of charge. \
 status is pending, approved, expired (or replaced by a newer code) or failed (five wrong codes). Whether the message arrived is in the account's messages.\n\n\
 Example: {\"id\": 123}",
@@ -119,11 +119,11 @@ Example: {\"id\": 123}",
     },
     output: || {
         json!({
-            "id": { "type": "integer", "description": "The verification." },
-            "to": { "type": "string", "description": "The number in international form." },
-            "status": { "type": "string", "enum": VerificationState::ALL.map(VerificationState::name), "description": "Where it stands." },
-            "expires": { "type": "string", "description": "Until when the code is valid, RFC 3339." },
-            FINAL: { "type": "boolean", "description": "Whether the status changes no more." },
+            "id": { "type": "integer" },
+            "to": { "type": "string" },
+            "status": { "type": "string", "enum": VerificationState::ALL.map(VerificationState::name) },
+            "expires": { "type": "string" },
+            FINAL: { "type": "boolean" },
         })
     },
     ask: |arguments| {

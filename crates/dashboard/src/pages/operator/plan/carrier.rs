@@ -8,13 +8,13 @@ use axum::response::Response;
 use engine::catalogue::plans::{CarrierExample, CarrierInput, PlanSource, PlannedCarrier};
 use http::StatusCode;
 
-use super::password::PasswordField;
 use super::{CARRIERS, ProblemLine, failed, problems};
 use crate::Dashboard;
 use crate::kit::confirm::Question;
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, show as show_page};
+use crate::kit::password_field::PasswordField;
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
 use crate::pages::operator::in_address;
@@ -148,7 +148,7 @@ pub(super) async fn show(
         is_testable: found.carrier.is_testable,
         inbound_url: found.inbound_url,
         problems: Vec::new(),
-        password: PasswordField::new(&dashboard, &operator).await?,
+        password: PasswordField::new(&dashboard, operator.prover()).await?,
     };
     Ok(form.page(operator.frame()))
 }
@@ -175,7 +175,7 @@ async fn store(
     mut form: Form,
     is_new: bool,
 ) -> Result<Response, Failure> {
-    let password = PasswordField::check(dashboard, operator, &mut form).await?;
+    let password = PasswordField::check(dashboard, operator.prover(), &mut form).await?;
     let input = read(&form, is_new);
     if password.problem.is_some() {
         let form = typed_again(dashboard, &form, is_new).await;
@@ -254,7 +254,7 @@ pub(super) async fn remove(
     let name = form.get(NAME).unwrap_or_default().to_owned();
     let question = Question {
         title: &format!("Remove the carrier {name}?"),
-        text: "Messages that wait for it follow the routes without it. The history brings it back.",
+        text: "Messages that wait for it follow the routes without it. You can restore it from the history.",
         button: "Remove",
         back: &format!("{CARRIERS}/edit?name={}", in_address(&name)),
         is_dangerous: true,

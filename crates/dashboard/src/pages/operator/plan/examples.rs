@@ -9,10 +9,10 @@ use engine::catalogue::plans::CarrierExample;
 use http::StatusCode;
 
 use super::carrier::CarrierForm;
-use super::password::PasswordField;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::page::{Frame, show as show_page};
+use crate::kit::password_field::PasswordField;
 use crate::kit::query::Query;
 use crate::kit::session::Operator;
 
@@ -39,7 +39,7 @@ pub(super) async fn show(
         Some(examples.swap_remove(at))
     });
     if let Some(example) = chosen {
-        let password = PasswordField::new(&dashboard, &operator).await?;
+        let password = PasswordField::new(&dashboard, operator.prover()).await?;
         let form = CarrierForm::of_example(example, password);
         return Ok(form.page(operator.frame()));
     }

@@ -8,7 +8,6 @@ use axum::response::Response;
 use engine::catalogue::plans::{PlanOverview, RouteInput};
 use http::StatusCode;
 
-use super::password::PasswordField;
 use super::{ProblemLine, ROUTES, failed, problems};
 use crate::Dashboard;
 use crate::kit::confirm::Question;
@@ -16,6 +15,7 @@ use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::form_input::FormInput;
 use crate::kit::page::{Frame, show as show_page};
+use crate::kit::password_field::PasswordField;
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
 use crate::pages::operator::in_address;
@@ -81,7 +81,7 @@ pub(super) async fn show(
         };
         fields.extend(SETTINGS.map(|key| (key, value(key))));
     }
-    let password = PasswordField::new(&dashboard, &operator).await?;
+    let password = PasswordField::new(&dashboard, operator.prover()).await?;
     let page = RoutePage {
         is_new: query.get(NAME).is_none(),
         input: FormInput::with_defaults(fields),
@@ -96,7 +96,7 @@ pub(super) async fn store(
     operator: Operator,
     Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
-    let password = PasswordField::check(&dashboard, &operator, &mut form).await?;
+    let password = PasswordField::check(&dashboard, operator.prover(), &mut form).await?;
     let problems = if password.problem.is_some() {
         Vec::new()
     } else {
@@ -157,7 +157,7 @@ pub(super) async fn remove(
     let name = form.get(NAME).unwrap_or_default().to_owned();
     let question = Question {
         title: &format!("Remove the route {name}?"),
-        text: "Messages that it matched follow the next route that matches. The history brings it back.",
+        text: "Messages that it matched follow the next route that matches. You can restore it from the history.",
         button: "Remove",
         back: &format!("{ROUTES}/edit?name={}", in_address(&name)),
         is_dangerous: true,

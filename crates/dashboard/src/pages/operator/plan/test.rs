@@ -134,7 +134,7 @@ async fn follow_up(dashboard: &Dashboard, query: &Query) -> Result<Option<Progre
     Ok(Some(Progress {
         steps: vec![
             sent_step(id, query.text(TO), name),
-            format!("Taken after {} ms", query.text(MS)),
+            format!("Accepted after {} ms", query.text(MS)),
         ],
         state,
         ended,

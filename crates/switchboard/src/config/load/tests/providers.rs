@@ -50,7 +50,7 @@ account_sid = \"AC1\"
 ";
     let problems = parse_config(file, &[]).expect_err("wrong").to_string();
     for expected in [
-        "switchboard.toml:4: carrier 'beta': channels: 'fax' is no channel",
+        "switchboard.toml:4: carrier 'beta': channels: 'fax' is not a channel",
         "switchboard.toml:5: carrier 'beta': timeout_s is 0; give 1 to 300",
         "switchboard.toml:8: carrier 'beta': request.headers.X-Api-Key: '{{ secret.kee }}' is not set; add kee to secret",
         "switchboard.toml:12: carrier 'beta': response.taken: 'ok' is no HTTP status",
@@ -58,7 +58,7 @@ account_sid = \"AC1\"
         "switchboard.toml:17: carrier 'beta': inbound.to: 'me' is neither a JSON pointer",
         "switchboard.toml:19: carrier.1.inbound.speed: unknown field `speed`",
         "switchboard.toml:22: carrier 'beta': signature.key must be a secret",
-        "switchboard.toml:30: carrier 'gamma': request.json.to.2.number: '{{ too }}' is no variable",
+        "switchboard.toml:30: carrier 'gamma': request.json.to.2.number: '{{ too }}' is not a variable",
         "switchboard.toml:35: preset: there is no preset 'twilo'; there are android-sms-gateway, infobip,",
         "'{{ secret.auth_token }}' is not set; add auth_token to secret",
     ] {
@@ -83,7 +83,7 @@ fn mistakes_in_signatures_and_states_are_found() {
         ),
         (
             "[carrier.request.hmac]\nkey = 'k'\nheader = 'X-Signature'\nsigned = '{{ to }}'",
-            "request.hmac.signed: '{{ to }}' is no variable here; there are method, path, body,",
+            "request.hmac.signed: '{{ to }}' is not a variable here; there are method, path, body,",
         ),
         (
             "[carrier.poll.request]\nurl = 'https://x/{{ provider_id }}'",
@@ -99,7 +99,7 @@ fn mistakes_in_signatures_and_states_are_found() {
         ),
         (
             "[carrier.report]\nstate = '/a'\n[carrier.poll.request]\nurl = 'https://x/{{ to }}'",
-            "poll.request.url: '{{ to }}' is no variable here; there are id, provider_id,",
+            "poll.request.url: '{{ to }}' is not a variable here; there are id, provider_id,",
         ),
         (
             "[carrier.batch]\nsize = 1\nitem = '{{ to }}'\nresults = '/a'",
@@ -116,6 +116,18 @@ fn mistakes_in_signatures_and_states_are_found() {
         (
             "[carrier.batch]\nsize = 2\nitem = '{{ to }}'\nresults = 'a'",
             "batch.results: 'a' is no JSON pointer",
+        ),
+        (
+            "[carrier.inbound]\nlist = '/a'\nfrom = '/a'\nto = '/a'\ntext = '/a'",
+            "inbound.list: needs inbound.id",
+        ),
+        (
+            "[carrier.report]\nshared = true\nlist = '/a'\nstate = '/a'",
+            "report.shared cannot be set together with report.list or inbound.list",
+        ),
+        (
+            "[carrier.lookup]\npresent = '/a'\nother_error = 0",
+            "lookup.other_error: 0 is not an error code of this service",
         ),
         (
             "[carrier.signature]\nscheme = 'hmac'\nkey = '{{ secret.key }}'",

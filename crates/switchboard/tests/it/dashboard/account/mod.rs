@@ -5,6 +5,7 @@ mod opt_outs;
 mod records;
 mod refusing;
 mod settings;
+mod tokens;
 mod verify;
 
 use serde_json::{Value, json};

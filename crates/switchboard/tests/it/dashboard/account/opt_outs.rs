@@ -59,7 +59,11 @@ fn an_account_changes_its_opt_outs(backend: Backend) {
     assert!(lines[3].ends_with(",import"), "{exported}");
 
     let remove = format!("{HERE}/remove");
-    let fields = [("number", "+37120000001"), ("sender", "Acme")];
+    let fields = [
+        ("number", "+37120000001"),
+        ("sender", "Acme"),
+        ("sure", "yes"),
+    ];
     let removed = send(&mut browser, &remove, &fields);
     assert_eq!(removed.status, 303, "{}", removed.text());
     let listed = service.get("/optOuts").json();
@@ -92,7 +96,7 @@ fn an_operator_changes_the_block_list(backend: Backend) {
     }
     let page = browser.get(here).text();
     assert!(page.contains("JACKPOT") && page.contains("+3719"), "{page}");
-    let fields = [("kind", "prefix"), ("value", "+3719")];
+    let fields = [("kind", "prefix"), ("value", "+3719"), ("sure", "yes")];
     let removed = send(&mut browser, &format!("{here}/remove"), &fields);
     assert_eq!(removed.status, 303, "{}", removed.text());
     let listed = service.server.cli_json(&["block", "list", "--json"]);

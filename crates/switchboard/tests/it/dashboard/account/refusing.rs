@@ -16,7 +16,7 @@ on_both_backends!(
 );
 
 /// The forms that change something or show a secret.
-const FORMS: [&str; 24] = [
+const FORMS: [&str; 26] = [
     "/dashboard/inbox/conversation",
     "/dashboard/opt-outs",
     "/dashboard/opt-outs/remove",
@@ -34,6 +34,8 @@ const FORMS: [&str; 24] = [
     "/dashboard/verify/1",
     "/dashboard/settings/api/new",
     "/dashboard/settings/api/tokens/1",
+    "/dashboard/settings/api/tokens/1/edit",
+    "/dashboard/settings/api/tokens/1/rotate",
     "/dashboard/settings/api/consent",
     "/dashboard/settings/api/texts",
     "/dashboard/settings/api/secret",
@@ -71,10 +73,13 @@ fn a_member_is_refused_the_settings_of_the_api() {
     let token = service.create_token("main", &[]);
     let mut member = joined(&service, "ann@example.com", &["--account", "main"]);
     let delete = format!("/dashboard/settings/api/tokens/{}", token.id);
+    let (edit, rotate) = (format!("{delete}/edit"), format!("{delete}/rotate"));
     for path in [
         "/dashboard/settings/api",
         "/dashboard/settings/api/new",
         &delete,
+        &edit,
+        &rotate,
     ] {
         let refused = member.get(path);
         assert_eq!(refused.status, 403, "{path}");
@@ -88,6 +93,8 @@ fn a_member_is_refused_the_settings_of_the_api() {
         "/dashboard/settings/api/secret",
         "/dashboard/settings/api/secret/rotate",
         &delete,
+        &edit,
+        &rotate,
     ] {
         let refused = send(&mut member, path, &fields);
         assert_eq!(refused.status, 403, "{path}");
@@ -138,7 +145,10 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
         &scheduled_path,
         &sender_path,
         &token_path,
+        &format!("{token_path}/edit"),
+        &format!("{token_path}/rotate"),
         &lookup_path,
+        &format!("{lookup_path}/live"),
         &verify_path,
     ] {
         let page = other.get(path);
@@ -150,6 +160,11 @@ fn data_of_another_account_is_not_found_and_not_changed(backend: Backend) {
         (format!("{sender_path}/confirm"), &[("code", "12345")]),
         (format!("{sender_path}/pin"), &[]),
         (format!("{sender_path}/withdraw"), &[("sure", "yes")]),
+        (
+            format!("{token_path}/edit"),
+            &[("name", "theirs"), ("route", "sms:send"), ("expires", "")],
+        ),
+        (format!("{token_path}/rotate"), &[("grace", "0")]),
         (token_path, &[]),
         (verify_path, &[("code", "123456")]),
     ] {

@@ -187,9 +187,16 @@ fn the_signing_secret_is_replaced_once() {
         rest.chars().take(32).collect::<String>()
     };
     assert_ne!(secret(&first), secret(&second));
-    let log = service.server.cli_json(&["audit", "--json"]).to_string();
-    assert!(log.contains("secret.rotate"), "{log}");
-    assert!(!log.contains("whsec_"), "{log}");
+    let log = service.server.cli_json(&["audit", "--json"]);
+    let mut entries = log.as_array().expect("a list").iter();
+    let entry = entries.find(|one| one["action"] == "secret.rotate");
+    let detail = entry.expect("a line")["detail"].as_str().expect("a text");
+    let time = detail.rsplit(' ').next().expect("a time");
+    assert_eq!(time.len(), "2026-11-25T13:37:08Z".len(), "{detail}");
+    assert!(!log.to_string().contains("whsec_"), "{log}");
+    let page = browser.get("/dashboard/settings/audit").text();
+    let shown = format!("also signs until <time datetime=\"{time}\"");
+    assert!(page.contains(&shown), "{shown}: {page}");
 }
 
 fn scheduled_messages_are_paged_and_cancelled_once(backend: Backend) {
@@ -231,6 +238,14 @@ fn scheduled_messages_are_paged_and_cancelled_once(backend: Backend) {
     let balance = service.balance();
     assert_eq!(browser.submit(&[]).status, 303);
     assert_ne!(service.balance(), balance, "refunded");
+    let message = browser.get(&format!("/dashboard/messages/{}", ids[0]));
+    let message = message.text();
+    assert!(
+        message.contains("<dt>Price</dt><dd>0.00 "),
+        "paid in the end: {message}"
+    );
+    assert!(message.contains(" refunded)"), "{message}");
+    assert!(message.contains("Refunded: "), "{message}");
     let again = send(&mut browser, &path, &[]);
     assert_eq!(again.status, 409, "{}", again.text());
     assert!(

@@ -17,7 +17,7 @@ fn a_code_is_sent_and_entered_without_scripts(backend: Backend) {
     assert!(service.server.cli(&price).status.success());
     let mut browser = admin(&service);
     let page = browser.get("/dashboard/verify").text();
-    assert!(page.contains("Each right code costs 0.02 EUR"), "{page}");
+    assert!(page.contains("Each correct code costs 0.02 EUR"), "{page}");
     assert!(page.contains("None yet"), "{page}");
     let key = browser.hidden("key").expect("a key");
     let refused = send(&mut browser, "/dashboard/verify", &[("to", "12")]);
@@ -62,7 +62,7 @@ fn a_code_is_sent_and_entered_without_scripts(backend: Backend) {
     }
     let mut operator = operator(&service);
     let all = operator.get("/dashboard/operator/verify").text();
-    for words in ["main", "+371291", "Latvia", "fine"] {
+    for words in ["main", "+371291", "Latvia", "normal"] {
         assert!(all.contains(words), "{words}: {all}");
     }
     assert!(!all.contains(number), "{all}");

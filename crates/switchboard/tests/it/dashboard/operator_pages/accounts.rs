@@ -53,7 +53,7 @@ fn accounts_are_found_by_name_and_page_by_page(backend: Backend) {
             "",
             "an account named &#39;shop 01&#39; exists already",
         ),
-        ("", "", "is no account name"),
+        ("", "", "is not an account name"),
         ("fine", "much", "is not an amount of money"),
     ] {
         let fields = [("name", name), ("balance", balance)];

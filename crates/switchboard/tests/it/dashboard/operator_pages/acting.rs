@@ -116,7 +116,10 @@ fn operators_act_for_an_account_and_create_tokens_for_it(backend: Backend) {
         let overview = browser.get("/dashboard").text();
         overview.contains(">United Kingdom<").then_some(())
     });
-    check_contains(&browser.get(ACCOUNTS), &["You act for <bdi>acme</bdi>"]);
+    check_contains(
+        &browser.get(ACCOUNTS),
+        &["You are acting for <bdi>acme</bdi>"],
+    );
     let left = post(&mut browser, ACCOUNTS, &[("account", "")]);
     assert_eq!(left.status, 303, "{}", left.text());
     assert_eq!(browser.get("/dashboard/messages").status, 404, "no account");

@@ -173,7 +173,7 @@ fn check_a_test_message(
     let sent = post(browser, &test, &[("name", "alpha"), ("to", "+37120000001")]);
     page(&sent, 303);
     let waiting = page(&browser.follow(&sent), 200);
-    check_contains(&waiting, &["Taken after", "Waiting for the report"]);
+    check_contains(&waiting, &["Accepted after", "Waiting for the report"]);
     let url = callback(&wait_for_request(network, 2));
     let report = json!({ "status": "delivered" });
     let answered = http_carrier::post(service, path(service, &url), &report);

@@ -61,6 +61,8 @@ fn a_list_with_problems_is_refused_with_all_of_them() {
     for expected in ["row 3", "row 4", "Nowhere,XX,All", "dear"] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
+    let (top, rest) = page.split_once("id=\"csv-problem\"").expect("the problems");
+    assert!(!top.contains("<table") && rest.contains("<table"), "{page}");
     let nothing = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n";
     let page = post(&mut browser, PRICES, &[("csv", nothing)]);
     assert_eq!(page.status, 422);
@@ -70,7 +72,9 @@ fn a_list_with_problems_is_refused_with_all_of_them() {
     let page = post(&mut browser, PRICES, &[("csv", &long)]);
     assert_eq!(page.status, 422, "larger than other forms may be");
     let huge = "x".repeat(5 * 1024 * 1024);
-    assert_eq!(post(&mut browser, PRICES, &[("csv", &huge)]).status, 400);
+    let refused = post(&mut browser, PRICES, &[("csv", &huge)]);
+    assert_eq!(refused.status, 413);
+    assert!(refused.text().contains("at most 4 MB"));
 }
 
 #[tokio::test]

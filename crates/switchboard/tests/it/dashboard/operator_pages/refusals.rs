@@ -14,6 +14,7 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/accounts/1/statement",
     "/dashboard/operator/accounts/1/statement.csv",
     "/dashboard/operator/margin",
+    "/dashboard/operator/traffic",
     "/dashboard/operator/senders",
     "/dashboard/operator/verify",
     "/dashboard/operator/carriers",
@@ -32,6 +33,8 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/blocks",
     "/dashboard/operator/numbers",
     "/dashboard/operator/smpp-users",
+    "/dashboard/operator/smpp-users/1",
+    "/dashboard/operator/smpp-users/1/live",
     "/dashboard/operator/unclaimed",
     "/dashboard/operator/unclaimed/1",
     "/dashboard/operator/carriers/handset",
@@ -129,7 +132,11 @@ fn other_forms() -> Vec<Form> {
         ),
         (
             "/dashboard/operator/blocks/remove",
-            vec![field("kind", "word"), field("value", "jackpot")],
+            vec![
+                field("kind", "word"),
+                field("value", "jackpot"),
+                field("sure", "yes"),
+            ],
         ),
         (
             "/dashboard/operator/numbers",
@@ -137,7 +144,7 @@ fn other_forms() -> Vec<Form> {
         ),
         (
             "/dashboard/operator/numbers/remove",
-            vec![field("number", "1234")],
+            vec![field("number", "1234"), field("sure", "yes")],
         ),
         (
             "/dashboard/operator/smpp-users",
@@ -146,6 +153,10 @@ fn other_forms() -> Vec<Form> {
                 field("system_id", "acme"),
                 field("sure", "yes"),
             ],
+        ),
+        (
+            "/dashboard/operator/smpp-users/1",
+            vec![field("max_binds", "3")],
         ),
         (
             "/dashboard/operator/smpp-users/revoke",
@@ -254,6 +265,8 @@ fn unknown_items_are_not_found() {
         "/dashboard/operator/accounts/99",
         "/dashboard/operator/accounts/0",
         "/dashboard/operator/accounts/x",
+        "/dashboard/operator/smpp-users/99",
+        "/dashboard/operator/smpp-users/x/live",
         "/dashboard/operator/prices?account=nobody",
         "/dashboard/operator/prices?channel=fax",
         "/dashboard/operator/prices.csv?version=9",

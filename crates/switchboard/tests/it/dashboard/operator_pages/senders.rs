@@ -43,7 +43,13 @@ fn a_decision_needs_a_reason_and_is_made_once() {
         ("reason", "not theirs"),
         ("view", "approved"),
     ];
-    assert_eq!(post(&mut browser, &path, &revoke).status, 303);
+    let asked = post(&mut browser, &path, &revoke);
+    assert!(
+        asked.text().contains("Revoke the sender Acme?"),
+        "{}",
+        asked.text()
+    );
+    assert_eq!(browser.submit(&[]).status, 303);
     let page = browser
         .get("/dashboard/operator/senders?state=revoked")
         .text();

@@ -1,4 +1,4 @@
-//! Creating and revoking SMPP users.
+//! Creating, changing and revoking SMPP users.
 
 use testkit::Backend;
 
@@ -10,7 +10,7 @@ use crate::rest::service::Service;
 const HERE: &str = "/dashboard/operator/smpp-users";
 
 #[test]
-fn operators_create_and_revoke_smpp_users() {
+fn operators_create_change_and_revoke_smpp_users() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = operator(&service);
     let page = browser.get(HERE);
@@ -75,6 +75,26 @@ fn operators_create_and_revoke_smpp_users() {
         "{list}"
     );
 
+    let user = format!("{HERE}/1");
+    let page = browser.get(&user).text();
+    assert!(page.contains("No session is bound"), "{page}");
+    let refused = post(&mut browser, &user, &[("receipt_id", "octal")]);
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    let fields = [
+        ("max_per_second", "50"),
+        ("binds", "transmitter"),
+        ("receipt_id", "hex"),
+    ];
+    let changed = post(&mut browser, &user, &fields);
+    assert_eq!(changed.status, 303, "{}", changed.text());
+    let page = browser.follow(&changed).text();
+    assert!(page.contains("All nodes follow"), "{page}");
+    let users = service.server.cli_json(&["smpp-user", "list", "--json"]);
+    assert_eq!(users[0]["maxPerSecond"], 50, "{users}");
+    assert_eq!(users[0]["binds"], serde_json::json!(["transmitter"]));
+    assert_eq!(users[0]["receipts"]["id"], "hex");
+    assert_eq!(users[0]["maxBinds"], 0, "an empty field is no limit");
+
     let revoke = format!("{HERE}/revoke");
     let asked = post(&mut browser, &revoke, &[("system_id", "main-1")]);
     assert!(
@@ -84,6 +104,8 @@ fn operators_create_and_revoke_smpp_users() {
     );
     let revoked = browser.submit(&[("sure", "yes")]);
     assert_eq!(revoked.status, 303, "{}", revoked.text());
-    let page = browser.follow(&revoked);
-    assert!(page.text().contains("No SMPP users"), "{}", page.text());
+    let page = browser.follow(&revoked).text();
+    for words in ["No SMPP users", "Revoked. "] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
 }

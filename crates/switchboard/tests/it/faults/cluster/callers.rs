@@ -11,6 +11,7 @@ use testkit::http::{Connection, Response};
 
 use super::log::{Answer, CANCELLED, FinalState, Log};
 use super::requests::PlannedRequest;
+use super::smpp_clients::{SmppAccess, SmppClients};
 use crate::faults::answer_log::is_refusal;
 
 /// How long a caller waits for an answer.
@@ -26,6 +27,7 @@ pub(super) struct Endpoints {
     pub(super) addresses: Vec<SocketAddr>,
     pub(super) token: String,
     pub(super) receiver: String,
+    pub(super) smpp: SmppAccess,
     pub(super) log: Arc<Log>,
 }
 
@@ -33,10 +35,11 @@ pub(super) struct Endpoints {
 pub(super) struct Callers {
     should_stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
+    smpp: SmppClients,
 }
 
 impl Callers {
-    /// Starts `count` callers that send requests, and one that reads the status of messages.
+    /// Starts `count` callers that send requests, one that reads the status of messages, and the SMPP clients.
     pub(super) fn start(endpoints: &Endpoints, count: usize) -> Self {
         let should_stop = Arc::new(AtomicBool::new(false));
         let mut threads: Vec<_> = (0..count)
@@ -62,15 +65,19 @@ impl Callers {
         Self {
             should_stop,
             threads,
+            smpp: SmppClients::start(&endpoints.smpp, &endpoints.log),
         }
     }
 
-    /// Stops each caller after its next answer.
-    pub(super) fn stop(self) {
+    /// Stops each caller after its next answer. The SMPP clients send nothing more and get receipts until they are
+    /// dropped.
+    pub(super) fn stop(self) -> SmppClients {
         self.should_stop.store(true, Ordering::SeqCst);
         for caller in self.threads {
             caller.join().expect("no caller panics");
         }
+        self.smpp.stop_sending();
+        self.smpp
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::contents::{DatabaseContents, Row};
 use super::handset_checker;
 use super::log::{Answer, Fault, Observations, Report, RequestRecord, Submit};
+use super::smpp_checker;
 
 /// How late a message may be once all faults are over, not counting stalls of the machine.
 pub(super) const LATEST_MS: u64 = 2000;
@@ -26,6 +27,8 @@ pub(super) struct Verdict {
     pub(super) lost: usize,
     pub(super) duplicates: usize,
     pub(super) late: usize,
+    /// How often a receipt came again to an SMPP client.
+    pub(super) repeated_receipts: usize,
     /// The largest lateness of the messages that must be on time.
     pub(super) latest: Option<Lateness>,
     pub(super) violations: Vec<String>,
@@ -71,6 +74,7 @@ pub(super) fn check(
     checker.check_repetitions();
     checker.check_contents();
     handset_checker::check(&observed.texts, contents, &mut checker.verdict);
+    smpp_checker::check(observed, tolerance, &mut checker.verdict);
     checker.verdict
 }
 
@@ -379,7 +383,7 @@ fn check_report_contents(id: u64, reports: &[Report], row: Option<&Row>) -> Opti
 }
 
 /// A fault between two submits, or during the first, that explains no other duplicate of this part.
-fn find_cause(faults: &[Fault], pair: &[u64], used: &HashSet<usize>) -> Option<usize> {
+pub(super) fn find_cause(faults: &[Fault], pair: &[u64], used: &HashSet<usize>) -> Option<usize> {
     let fits = |fault: &Fault| fault.from_ms <= pair[1] && fault.until_ms + IN_FLIGHT_MS >= pair[0];
     let mut unused = (0..faults.len()).filter(|at| !used.contains(at));
     unused.find(|at| fits(&faults[*at]))

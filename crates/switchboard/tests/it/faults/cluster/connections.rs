@@ -44,6 +44,7 @@ pub(super) fn disturbed(cycles: usize) -> ScenarioResult {
     });
     let callers = cluster.callers();
     let node_relays = cluster.nodes.iter().map(|node| node.relay.clone());
+    let node_relays = node_relays.chain([cluster.nodes[0].smpp_relay.clone()]);
     let relays: [Vec<Relay>; 4] = [
         node_relays.collect(),
         vec![to_database],

@@ -107,13 +107,13 @@ fn kill_at_point(
 ) {
     let kill_at_setting = format!("{}:{pass}", point.name());
     let node = &mut cluster.nodes[VICTIM];
-    node.relay.set_target(None);
+    node.close();
     node.server.terminate();
     let from = cluster.log.now_ms();
     node.server.set_env(VARIABLE, Some(&kill_at_setting));
     match node.server.try_restart() {
         Ok(()) => {
-            node.relay.set_target(Some(node.server.addr()));
+            node.open();
             trigger(cluster);
             wait_for_death(cluster, &kill_at_setting);
         }

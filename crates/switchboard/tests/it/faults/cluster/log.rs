@@ -56,14 +56,16 @@ pub(super) struct Submit {
     pub(super) at_ms: u64,
 }
 
-/// A report that came to the receiver.
+/// A report that came to the receiver or to an SMPP client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) number: u64,
-    pub(super) webhook_id: String,
+    /// `None` if it came to an SMPP client.
+    pub(super) webhook_id: Option<String>,
     pub(super) final_state: FinalState,
     /// Whether the receiver acknowledged it.
     pub(super) received: bool,
+    pub(super) at_ms: u64,
 }
 
 /// A fault that may cause up to `max_duplicates` parts to be sent again.
@@ -117,6 +119,12 @@ impl Observations {
             lost_ms * shared / (stall.until_ms - stall.from_ms).max(1)
         };
         self.stalls.iter().map(part).sum()
+    }
+
+    /// Whether a receipt came to an SMPP client.
+    pub(super) fn has_smpp_receipt(&self) -> bool {
+        let mut reports = self.reports.values().flatten();
+        reports.any(|report| report.webhook_id.is_none())
     }
 }
 

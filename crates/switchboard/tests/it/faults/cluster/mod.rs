@@ -28,6 +28,8 @@ mod requests;
 mod scenario;
 mod single_node;
 mod slow_receivers;
+mod smpp_checker;
+mod smpp_clients;
 mod violations;
 
 use domain::kill_point::KillPoint;

@@ -18,8 +18,10 @@ use super::handsets;
 use super::log::{Answer, Log, Report};
 use super::network::Network;
 use super::requests::PlannedRequest;
+use super::smpp_clients::{self, SmppAccess};
 use crate::faults::test_service::builder;
 use crate::faults::waiting::{POLL, wait_until};
+use crate::smpp_server::{self, smpp_address};
 
 /// How many parts a node may have at the network at once.
 pub(super) const WINDOW: usize = 24;
@@ -52,10 +54,36 @@ pub(super) struct Setup<'a> {
     pub(super) configure: &'a dyn Fn(usize, ServerBuilder) -> ServerBuilder,
 }
 
-/// A node behind a relay, whose address stays the same after a restart of the node.
+/// A node behind relays, whose addresses stay the same after a restart of the node.
 pub(super) struct Node {
     pub(super) server: Server,
     pub(super) relay: Relay,
+    /// For SMPP clients.
+    pub(super) smpp_relay: Relay,
+}
+
+impl Node {
+    fn new(server: Server) -> Self {
+        let node = Self {
+            server,
+            relay: Relay::start(None).expect("a relay"),
+            smpp_relay: Relay::start(None).expect("a relay"),
+        };
+        node.open();
+        node
+    }
+
+    /// Connects new clients to the process, which has started.
+    pub(super) fn open(&self) {
+        self.relay.set_target(Some(self.server.addr()));
+        self.smpp_relay.set_target(Some(smpp_address(&self.server)));
+    }
+
+    /// Connects no more clients.
+    pub(super) fn close(&self) {
+        self.relay.set_target(None);
+        self.smpp_relay.set_target(None);
+    }
 }
 
 /// The nodes of a scenario and everything around them.
@@ -65,6 +93,7 @@ pub(super) struct Cluster {
     pub(super) to_network: Relay,
     pub(super) to_receiver: Relay,
     pub(super) token: String,
+    smpp_password: String,
     database: Database,
     network: Network,
     _receiver: Receiver,
@@ -82,7 +111,7 @@ impl Cluster {
         let to_network = Relay::start(Some(network.addr())).expect("a relay");
         let to_receiver = Relay::start(Some(receiver.addr())).expect("a relay");
         let mut nodes = Vec::new();
-        let mut token = String::new();
+        let (mut token, mut smpp_password) = (String::new(), String::new());
         for index in 0..setup.nodes {
             let node = builder(Backend::Sqlite).config(carriers(&to_network));
             let node = match &setup.database {
@@ -92,10 +121,10 @@ impl Cluster {
             let server = (setup.configure)(index, node).start();
             if index == 0 {
                 token = set_up_account(&server);
+                smpp_password = smpp_clients::set_up_user(&server);
                 set_up_number(&server, &to_receiver);
             }
-            let relay = Relay::start(Some(server.addr())).expect("a relay");
-            nodes.push(Node { server, relay });
+            nodes.push(Node::new(server));
         }
         let cluster = Self {
             nodes,
@@ -103,6 +132,7 @@ impl Cluster {
             to_network,
             to_receiver,
             token,
+            smpp_password,
             database: setup.database.clone(),
             network,
             _receiver: receiver,
@@ -113,10 +143,18 @@ impl Cluster {
     }
 
     pub(super) fn endpoints(&self) -> Endpoints {
+        let relays = |relay: fn(&Node) -> &Relay| {
+            let addresses = self.nodes.iter().map(|node| relay(node).addr());
+            addresses.collect()
+        };
         Endpoints {
-            addresses: self.nodes.iter().map(|node| node.relay.addr()).collect(),
+            addresses: relays(|node| &node.relay),
             token: self.token.clone(),
             receiver: format!("http://{}", self.to_receiver.addr()),
+            smpp: SmppAccess {
+                addresses: relays(|node| &node.smpp_relay),
+                password: self.smpp_password.clone(),
+            },
             log: self.log.clone(),
         }
     }
@@ -150,8 +188,9 @@ impl Cluster {
     /// again.
     pub(super) fn disconnect(&mut self, index: usize, from_ms: u64) {
         let node = &mut self.nodes[index];
-        node.relay.set_target(None);
+        node.close();
         node.relay.close_all();
+        node.smpp_relay.close_all();
         self.log.record_fault(from_ms, WINDOW);
     }
 
@@ -159,7 +198,7 @@ impl Cluster {
     pub(super) fn restart(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.server.restart();
-        node.relay.set_target(Some(node.server.addr()));
+        node.open();
     }
 
     /// A connection to the database for the checker.
@@ -191,7 +230,7 @@ impl Cluster {
     pub(super) fn finish(mut self, callers: Callers, tolerance: Tolerance) -> Verdict {
         self.wait_until_ready();
         self.log.faults_are_over();
-        callers.stop();
+        let smpp_clients = callers.stop();
         self.network.add_texts(false);
         let mut caller = Caller::new(&self.endpoints(), 0);
         for _ in 0..SCHEDULED {
@@ -204,7 +243,12 @@ impl Cluster {
         }
         self.wait_for_reports();
         self.wait_for_texts();
+        if !self.log.observed().has_smpp_receipt() {
+            let unused = "no receipt came to an SMPP client".to_owned();
+            self.log.record_unexpected(unused);
+        }
         self.check_all_statuses(&mut caller);
+        drop(smpp_clients);
         for node in &mut self.nodes {
             let status = node.server.terminate();
             if !status.success() {
@@ -360,8 +404,9 @@ fn set_up_number(server: &Server, to_receiver: &Relay) {
 fn carriers(to_network: &Relay) -> String {
     let window = WINDOW / BINDS;
     format!(
-        "[[carrier]]\nname = \"net\"\nkind = \"smpp\"\naddress = \"{}\"\nsystem_id = \"acme\"\npassword = \"s3cret\"\n\
+        "{}[[carrier]]\nname = \"net\"\nkind = \"smpp\"\naddress = \"{}\"\nsystem_id = \"acme\"\npassword = \"s3cret\"\n\
          binds = {BINDS}\nwindow = {window}\nresponse_timeout_s = 5\nunknown_tries = 100\n",
+        smpp_server::CONFIG,
         to_network.addr()
     )
 }
@@ -380,6 +425,7 @@ fn receive(log: &Log, request: &Request<'_>) -> Reply {
     let before = observed.reports.entry(id).or_default();
     let is_first = before.is_empty();
     report.received = is_accepted(id, is_first);
+    report.at_ms = log.now_ms();
     before.push(report);
     drop(observed);
     reply(id, is_first)
@@ -418,9 +464,10 @@ fn read_report(request: &Request<'_>) -> Option<(u64, Report)> {
     let body: Value = serde_json::from_slice(request.body).ok()?;
     let report = Report {
         number: request.path.strip_prefix('/')?.parse().ok()?,
-        webhook_id: request.header("webhook-id")?.to_owned(),
+        webhook_id: Some(request.header("webhook-id")?.to_owned()),
         final_state: body["status"].as_u64().zip(body["error"].as_u64())?,
         received: false,
+        at_ms: 0,
     };
     Some((body["id"].as_str()?.parse().ok()?, report))
 }

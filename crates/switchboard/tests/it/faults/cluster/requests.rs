@@ -83,6 +83,18 @@ impl PlannedRequest {
         request
     }
 
+    /// A request that is sent by SMPP. There are six kinds, in turn.
+    pub(super) fn make_for_smpp(log: &Log) -> Self {
+        let mut request = Self::plain(log.next_number());
+        match request.number % 6 {
+            1 => request.to = vec![ABSENT],
+            2 => request.to = vec![REFUSED],
+            3 => request.is_reported = false,
+            _ => {}
+        }
+        request
+    }
+
     /// A request that is scheduled for the next seconds.
     pub(super) fn make_scheduled(log: &Log) -> Self {
         let number = log.next_number();
@@ -124,7 +136,7 @@ impl PlannedRequest {
     }
 
     /// Repeats the number in long texts, so that each part contains it.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let token = format!("#{}# ", self.number);
         match self.parts {
             1 => token,

@@ -37,6 +37,7 @@ pub(super) fn run_short(scenario: &Scenario, cycles: usize) {
         ScenarioResult::Completed(cycles, verdict) => {
             println!("{}", line(scenario.name, cycles, &verdict));
             println!("{}", describe_latest(&verdict));
+            println!("{}", describe_repeated(&verdict));
             let violations = &verdict.violations;
             assert!(
                 violations.is_empty(),
@@ -106,6 +107,7 @@ fn record(
         }
         Ok(ScenarioResult::Completed(cycles, verdict)) => {
             println!("{}", describe_latest(&verdict));
+            println!("{}", describe_repeated(&verdict));
             if !verdict.violations.is_empty() {
                 let failure = describe_violations(scenario.name, &verdict.violations);
                 println!("{failure}");
@@ -139,6 +141,11 @@ fn describe_latest(verdict: &Verdict) -> String {
             "the latest message was sent {late_ms} ms after its time; stalls of the machine were {stalled_ms} ms of that"
         ),
     }
+}
+
+fn describe_repeated(verdict: &Verdict) -> String {
+    let repeated = verdict.repeated_receipts;
+    format!("{repeated} receipts came again to SMPP clients")
 }
 
 fn describe_violations(name: &str, violations: &[String]) -> String {

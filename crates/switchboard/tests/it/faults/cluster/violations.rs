@@ -82,9 +82,10 @@ impl CheckerInput {
             if request.is_reported {
                 let report = Report {
                     number,
-                    webhook_id: format!("r-{id}"),
+                    webhook_id: Some(format!("r-{id}")),
                     final_state,
                     received: true,
+                    at_ms: 100,
                 };
                 self.observed.reports.insert(id, vec![report]);
             }
@@ -242,7 +243,7 @@ const VIOLATIONS: &[Violation] = &[
         |input| {
             let reports = input.observed.reports.get_mut(&11).expect("a report");
             let second = Report {
-                webhook_id: "other".to_owned(),
+                webhook_id: Some("other".to_owned()),
                 ..reports[0].clone()
             };
             reports.push(second);

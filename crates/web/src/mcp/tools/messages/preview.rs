@@ -7,66 +7,71 @@ use serde_json::{Value, json};
 use super::super::{Answer, nullable};
 use crate::mcp::envelope::ErrorCode;
 
+/// How many of the recipients a preview lists.
+const MAX_LISTED: usize = 20;
+
 pub(super) fn cost_schema() -> Value {
     json!({
         "type": "object",
-        "description": "Only after a preview: what sending it would cost.",
         "properties": {
-            "totalPrice": { "type": "string", "description": "The price of all parts to all recipients, a decimal." },
-            "currency": { "type": "string", "description": "The currency of every price." },
+            "totalPrice": { "type": "string" },
+            "currency": { "type": "string" },
+            "recipientCount": { "type": "integer" },
             "recipients": {
                 "type": "array",
-                "description": "Each recipient, in their order.",
                 "items": {
                     "type": "object",
                     "properties": {
-                        "to": { "type": "string", "description": "The number, with a leading plus sign." },
+                        "to": { "type": "string" },
                         "parts": { "type": "integer" },
-                        "coding": { "type": "integer", "description": "0 GSM-7, 1 8-bit, 2 UCS-2." },
-                        "countryISO": nullable("string", "ISO 3166-1 alpha-2."),
-                        "mccmnc": nullable("string", "The network, where the prefix tells."),
-                        "pricePerPart": { "type": "string", "description": "A decimal." },
-                        "totalPrice": { "type": "string", "description": "A decimal." },
+                        "coding": { "type": "integer" },
+                        "countryISO": nullable("string"),
+                        "mccmnc": nullable("string"),
+                        "pricePerPart": { "type": "string" },
+                        "totalPrice": { "type": "string" },
                         "currency": { "type": "string" },
                     },
                 },
             },
         },
-        "required": ["totalPrice", "currency", "recipients"],
+        "required": ["totalPrice", "currency", "recipientCount", "recipients"],
     })
 }
 
 pub(super) fn sent_schema() -> Value {
-    json!({ "type": "boolean", "description": "Only after a preview: always false." })
+    json!({ "type": "boolean" })
 }
 
 pub(super) fn accepted_schema() -> Value {
-    json!({ "type": "boolean", "description": "Only after a preview: whether the message would be accepted now." })
+    json!({ "type": "boolean" })
 }
 
 pub(super) fn refusal_schema() -> Value {
-    nullable(
-        "object",
-        "Only after a preview: why the message would be refused, with the fields of an error; null if it would be accepted.",
-    )
+    nullable("object")
 }
 
 /// Builds the result from the answer of REST.
 pub(super) fn read(to: &Value, answer: &Answer<'_>) -> Option<Value> {
     let check = answer.json()?;
+    let recipients = check["recipients"].as_array()?;
     Some(json!({
         "messageIds": [],
         "sent": false,
         "accepted": check["accepted"].as_bool()?,
         "refusal": read_refusal(&check["refusal"])?,
         "parts": check["parts"].as_u64()?,
-        "to": to,
+        "to": to.as_array().map_or_else(|| to.clone(), |to| json!(first(to))),
         "cost": {
             "totalPrice": check["totalPrice"].as_str()?,
             "currency": check["currency"].as_str()?,
-            "recipients": check["recipients"].as_array()?,
+            "recipientCount": recipients.len(),
+            "recipients": first(recipients),
         },
     }))
+}
+
+fn first(list: &[Value]) -> &[Value] {
+    &list[..list.len().min(MAX_LISTED)]
 }
 
 /// As sending the message would report it.

@@ -13,6 +13,14 @@ fn share<T>(of: T, delivered: u64) -> Share<T> {
     }
 }
 
+fn interval(until: Option<&str>) -> Interval {
+    let time = |text: &str| text.parse().expect("a time");
+    Interval {
+        since: time("2026-01-31T00:00:00Z"),
+        until: until.map(time),
+    }
+}
+
 #[test]
 fn a_period_has_a_first_and_a_last_day() {
     for (query, is_shown, is_refused) in [
@@ -86,13 +94,13 @@ fn operators_lead_to_their_messages() {
             Some("LV"),
             Some("A & B"),
             None,
-            Some("/dashboard/messages?country=LV&operator=A+%26+B"),
+            Some("/dashboard/messages?country=LV&operator=A+%26+B&since=2026-01-31T00%3A00"),
         ),
         (
             None,
             None,
             Some("24799"),
-            Some("/dashboard/messages?network=24799"),
+            Some("/dashboard/messages?network=24799&since=2026-01-31T00%3A00"),
         ),
         (Some("LV"), None, None, None),
         (None, None, None, None),
@@ -102,6 +110,28 @@ fn operators_lead_to_their_messages() {
             name: name.map(Box::from),
             network: network.map(|code| code.parse::<Network>().expect("a network")),
         };
-        assert_eq!(operator_address(&operator).as_deref(), address);
+        let own = operator_address(&operator, MessageList::Own, interval(None));
+        assert_eq!(own.as_deref(), address);
+    }
+}
+
+#[test]
+fn operators_are_led_to_the_messages_of_the_accounts_that_they_see() {
+    for (list, expected) in [
+        (
+            MessageList::Own,
+            "/dashboard/messages?error=43&since=2026-01-31T00%3A00&until=2026-02-02T00%3A00",
+        ),
+        (
+            MessageList::All(None),
+            "/dashboard/operator/messages?error=43&since=2026-01-31T00%3A00&until=2026-02-02T00%3A00",
+        ),
+        (
+            MessageList::All(Some("A & B")),
+            "/dashboard/operator/messages?account=A+%26+B&error=43&since=2026-01-31T00%3A00&until=2026-02-02T00%3A00",
+        ),
+    ] {
+        let days = interval(Some("2026-02-02T00:00:00Z"));
+        assert_eq!(list.address(&[("error", "43")], days), expected);
     }
 }

@@ -1,26 +1,25 @@
-//! The field for the password within a form. Such forms have secrets, which a page that asks afterwards would have to
-//! repeat.
+//! The field for the password within a form: for forms with secrets, which a page that asks afterwards would have to
+//! repeat, and for the consent page, whose form has a token of its own.
 
 use crate::Dashboard;
-use crate::kit::confirm::Proof;
+use crate::kit::confirm::{Proof, Prover};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
-use crate::kit::session::Operator;
 
 #[derive(Default)]
-pub(super) struct PasswordField {
+pub(crate) struct PasswordField {
     /// Whose password is asked for; nobody's if it was entered within the last minutes.
-    pub(super) email: Option<String>,
+    pub(crate) email: Option<String>,
     /// The operator of the first start must set a password before.
-    pub(super) is_unset: bool,
-    pub(super) problem: Option<String>,
+    pub(crate) is_unset: bool,
+    pub(crate) problem: Option<String>,
 }
 
 impl PasswordField {
     /// For a form that is shown the first time.
-    pub(super) async fn new(dashboard: &Dashboard, operator: &Operator) -> Result<Self, Failure> {
-        let is_proved = dashboard.engine.own.is_proved(&operator.secret).await?;
-        let person = operator.signed_in.person();
+    pub(crate) async fn new(dashboard: &Dashboard, prover: Prover<'_>) -> Result<Self, Failure> {
+        let is_proved = prover.is_proved(dashboard).await?;
+        let person = prover.signed_in.person();
         Ok(Self {
             email: person
                 .filter(|_| !is_proved)
@@ -31,12 +30,12 @@ impl PasswordField {
     }
 
     /// Checks the password of a form. Without a problem, the form may take effect.
-    pub(super) async fn check(
+    pub(crate) async fn check(
         dashboard: &Dashboard,
-        operator: &Operator,
+        prover: Prover<'_>,
         form: &mut Form,
     ) -> Result<Self, Failure> {
-        Ok(match operator.prove(dashboard, form).await? {
+        Ok(match prover.prove(dashboard, form).await? {
             Proof::Given => Self::default(),
             Proof::Missing { email } => Self {
                 email: Some(email),
