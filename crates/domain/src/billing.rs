@@ -178,8 +178,22 @@ pub enum NotPaid {
     DailyCap { cost: Money, left: Money },
     /// The request would exceed the daily cap of the client that made it.
     GrantCap { cost: Money, left: Money },
+    /// The request alone costs more than the daily cap, so it is refused on every day.
+    AboveDailyCap { cost: Money, cap: Money },
+    /// The request alone costs more than the daily cap of the client that made it.
+    AboveGrantCap { cost: Money, cap: Money },
     /// One recipient would get more messages within an hour than the account may send.
     RecipientHour { to: Msisdn, limit: u32 },
+}
+
+impl NotPaid {
+    /// Whether the same request is refused on every day.
+    pub const fn is_permanent(self) -> bool {
+        matches!(
+            self,
+            Self::AboveDailyCap { .. } | Self::AboveGrantCap { .. }
+        )
+    }
 }
 
 /// What a client may spend for its account on one UTC day.
@@ -190,6 +204,15 @@ pub struct GrantCap {
 }
 
 impl GrantCap {
+    /// Checks that the client could pay for a request on a day on which it has spent nothing.
+    pub fn check_alone(self, cost: Money) -> Result<(), NotPaid> {
+        let cap = self.daily;
+        if cost > cap {
+            return Err(NotPaid::AboveGrantCap { cost, cap });
+        }
+        Ok(())
+    }
+
     /// How much the client may still spend today if it has spent this much. Never below zero.
     pub fn left(self, spent: Money) -> Money {
         self.daily.minus(spent).max(Money::ZERO)
@@ -232,6 +255,9 @@ impl AccountFunds {
     pub fn charge(&mut self, cost: Money, day: i32) -> Result<(), NotPaid> {
         if cost == Money::ZERO {
             return Ok(());
+        }
+        if let Some(cap) = self.daily_cap.filter(|cap| cost > *cap) {
+            return Err(NotPaid::AboveDailyCap { cost, cap });
         }
         let spent = self.spent_on(day);
         if let Some(left) = self.left_on(day).filter(|left| cost > *left) {
@@ -335,6 +361,10 @@ mod tests {
             let (cost, left) = (money(cost), money(left));
             Err(NotPaid::DailyCap { cost, left })
         };
+        let above = |cost, cap| {
+            let (cost, cap) = (money(cost), money(cap));
+            Err(NotPaid::AboveDailyCap { cost, cap })
+        };
         // balance, credit limit, cap, spent today, cost, expected result
         for (balance, credit, cap, spent, cost, expected) in [
             ("1", "0", None, "0", "1", ok),
@@ -346,7 +376,8 @@ mod tests {
             ("9", "0", Some("2"), "0", "2", ok),
             ("9", "0", Some("2"), "1.5", "0.51", capped("0.51", "0.5")),
             ("9", "0", Some("2"), "3", "0.01", capped("0.01", "0")),
-            ("9", "0", Some("0"), "0", "0.01", capped("0.01", "0")),
+            ("9", "0", Some("2"), "1.5", "2.01", above("2.01", "2")),
+            ("9", "0", Some("0"), "0", "0.01", above("0.01", "0")),
         ] {
             let mut funds = AccountFunds {
                 balance: money(balance),

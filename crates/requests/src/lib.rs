@@ -23,5 +23,5 @@ pub use cookie::cookie;
 pub use fallback::{with_unknown_addresses, wrong_method};
 pub use field::{InvalidField, field_name};
 pub use notes::{RefusalNote, RequestNotes};
-pub use problem::{ERROR_CODE, Problem, REQUIRED_PERMISSION};
+pub use problem::{ERROR_CODE, Problem, REQUIRED_PERMISSION, RETRYABLE};
 pub use rate_limit::TooManyRequests;

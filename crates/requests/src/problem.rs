@@ -22,6 +22,9 @@ pub const REQUIRED_PERMISSION: HeaderName = HeaderName::from_static("x-required-
 /// The service error code of a refused request, if the catalogue has one.
 pub const ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
 
+/// `false` if the same request is refused at any time, although its service error code is temporary.
+pub const RETRYABLE: HeaderName = HeaderName::from_static("x-retryable");
+
 /// An error as the caller sees it: `{"message": "…"}` with a status of the contract.
 #[derive(Debug)]
 pub struct Problem {
@@ -30,6 +33,8 @@ pub struct Problem {
     retry_after_s: Option<u32>,
     required: Option<Permission>,
     code: Option<Code>,
+    /// Whether [`RETRYABLE`] is false.
+    is_permanent: bool,
 }
 
 impl Problem {
@@ -95,7 +100,13 @@ impl Problem {
             retry_after_s: None,
             required: None,
             code: None,
+            is_permanent: false,
         }
+    }
+
+    /// Whether the same request is refused at any time, although its code is temporary.
+    pub fn is_permanent(&self) -> bool {
+        self.is_permanent
     }
 
     /// The status of the answer.
@@ -130,6 +141,9 @@ impl IntoResponse for Problem {
         if let Some(code) = self.code {
             headers.insert(ERROR_CODE, code.number().into());
         }
+        if self.is_permanent {
+            headers.insert(RETRYABLE, HeaderValue::from_static("false"));
+        }
         response.extensions_mut().insert(RefusalNote {
             tool: None,
             status: self.status,
@@ -161,10 +175,16 @@ impl Problem {
             SubmitError::NotPaid(not_paid) => {
                 let code = match not_paid {
                     NotPaid::Balance { .. } => Code::BALANCE_LIMIT,
-                    NotPaid::DailyCap { .. } | NotPaid::GrantCap { .. } => Code::SPENDING_CAP,
+                    NotPaid::DailyCap { .. }
+                    | NotPaid::GrantCap { .. }
+                    | NotPaid::AboveDailyCap { .. }
+                    | NotPaid::AboveGrantCap { .. } => Code::SPENDING_CAP,
                     NotPaid::RecipientHour { .. } => Code::RECIPIENT_LIMIT,
                 };
-                Self::forbidden(not_paid_words(not_paid, currency)).with_code(code)
+                Self {
+                    is_permanent: not_paid.is_permanent(),
+                    ..Self::forbidden(not_paid_words(not_paid, currency)).with_code(code)
+                }
             }
             SubmitError::Country { to, country } => {
                 let place = country.map_or("no country", domain::Country::name);
@@ -281,6 +301,12 @@ fn not_paid_words(not_paid: NotPaid, currency: &str) -> String {
         ),
         NotPaid::GrantCap { cost, left } => format!(
             "This request would exceed what this client may spend on one day: it costs {cost} {currency} and {left} {currency} are left until midnight UTC. Nothing was sent or charged; a person can connect the client again with a higher limit."
+        ),
+        NotPaid::AboveDailyCap { cost, cap } => format!(
+            "This request would exceed what the account may spend on one day: it costs {cost} {currency}, more than the cap of a whole day, {cap} {currency}. Nothing was sent or charged; make the request smaller, or have the cap raised."
+        ),
+        NotPaid::AboveGrantCap { cost, cap } => format!(
+            "This request would exceed what this client may spend on one day: it costs {cost} {currency}, more than the cap of a whole day, {cap} {currency}. Nothing was sent or charged; make the request smaller, or a person can connect the client again with a higher limit."
         ),
         NotPaid::RecipientHour { to, limit } => format!(
             "The recipient {to} may get at most {limit} messages within an hour from this account. Nothing was sent or charged; try again later."

@@ -136,6 +136,9 @@ impl Accounts {
         cost: Money,
     ) -> Result<Result<(), NotPaid>, StoreError> {
         let (id, now) = (access.account, self.clock.now());
+        if let Some(Err(above)) = access.grant_cap.map(|cap| cap.check_alone(cost)) {
+            return Ok(Err(above));
+        }
         if let Some(left) = self.left_of_grant(access).await?
             && cost > left
         {

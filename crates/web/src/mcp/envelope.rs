@@ -5,8 +5,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::Code;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
-use requests::{ERROR_CODE, RefusalNote};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use requests::{ERROR_CODE, RETRYABLE, RefusalNote};
 use serde_json::{Value, json};
 
 use super::Pages;
@@ -76,6 +76,11 @@ impl ErrorCode {
     }
 }
 
+/// Whether REST says that the same request is refused at any time.
+pub(super) fn is_permanent(headers: &HeaderMap) -> bool {
+    headers.get(RETRYABLE).is_some_and(|value| value == "false")
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Envelope {
     code: ErrorCode,
@@ -96,7 +101,8 @@ impl Envelope {
         }
     }
 
-    /// The error in an answer of REST. An error with a time to try again, or with a temporary code, may go away.
+    /// The error in an answer of REST. An error with a time to try again, or with a temporary code, may go away, unless
+    /// the answer says otherwise.
     pub(super) fn from_rest(response: &http::Response<Bytes>) -> Self {
         let body: Option<Value> = serde_json::from_slice(response.body()).ok();
         let message = body.as_ref().and_then(|body| body["message"].as_str());
@@ -111,9 +117,13 @@ impl Envelope {
             retryable: envelope.retryable || headers.contains_key(RETRY_AFTER),
             ..envelope
         };
-        match service_code {
+        let envelope = match service_code {
             Some(code) => envelope.with_service_code(code),
             None => envelope,
+        };
+        Self {
+            retryable: envelope.retryable && !is_permanent(headers),
+            ..envelope
         }
     }
 

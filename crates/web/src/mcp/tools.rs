@@ -35,8 +35,8 @@ pub(super) struct Tool {
     hints: Hints,
     /// The schema of the arguments.
     input: fn() -> Value,
-    /// The schema of a result: its fields, which are always present except those marked by [`sometimes`]. They have no
-    /// descriptions, because each conversation of a model begins with all schemas.
+    /// The schemas of a result's fields. They have no descriptions, because each conversation of a model begins with all
+    /// schemas.
     output: fn() -> Value,
     /// The request to REST.
     pub(super) ask: fn(&Arguments) -> Result<ApiRequest, Envelope>,
@@ -125,15 +125,17 @@ impl Tool {
             Some(scope) => format!("Needs the scope {scope}."),
             None => "Needs no scope.".to_owned(),
         };
-        let description = format!("{}\n\n{scope}", self.description);
         let mut input = (self.input)();
         known_arguments::close(&mut input);
         let mut input = object(input);
-        // The description has them.
-        input.remove("examples");
+        let examples = input.remove("examples");
+        let example = examples.as_ref().and_then(|examples| examples.get(0));
+        // The description has it, because some clients do not pass the examples of a schema on.
+        let example = example.map_or_else(|| "{}".to_owned(), Value::to_string);
+        let description = format!("{} {scope}\nExample: {example}", self.description);
         rmcp::model::Tool::new(self.name, description, Arc::new(input))
             .with_title(self.title)
-            .with_raw_output_schema(Arc::new(result_schema((self.output)())))
+            .with_raw_output_schema(Arc::new(result_schema(&(self.output)())))
             .with_annotations(annotations)
     }
 }
@@ -145,38 +147,10 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
-/// Marks the schema of a field that is not in every result.
-fn sometimes(schema: &Value) -> Value {
-    json!({ SOMETIMES: schema })
-}
-
-const SOMETIMES: &str = "sometimes";
-/// The field of a failed call.
-const ERROR: &str = "error";
-
-/// A result is all of these fields, or an error.
-fn result_schema(properties: Value) -> Map<String, Value> {
-    let mut properties = object(properties);
-    let always = properties
-        .iter()
-        .filter(|(_, schema)| schema.get(SOMETIMES).is_none());
-    let always: Vec<&String> = always.map(|(name, _)| name).collect();
-    let either = json!([{ "required": always }, { "required": [ERROR] }]);
-    for schema in properties.values_mut() {
-        if let Some(inner) = schema.get_mut(SOMETIMES) {
-            *schema = inner.take();
-        }
-    }
-    // Clients check errors against the schema, too. The instructions of the server describe the fields once, because a
-    // schema cannot refer to that of another tool.
-    let failed = json!({ "type": "object" });
-    // The error code of a message has the same name.
-    let error = match properties.remove(ERROR) {
-        Some(own) => json!({ "anyOf": [own, failed] }),
-        None => failed,
-    };
-    properties.insert(ERROR.to_owned(), error);
-    object(json!({ "type": "object", "properties": properties, "anyOf": either }))
+/// The schema of a result. Clients check the results of failed calls against it, too, and these have only the field
+/// `error`. So it requires no fields, and it leaves `error` to the instructions of the server, which describe it once.
+fn result_schema(properties: &Value) -> Map<String, Value> {
+    object(json!({ "type": "object", "properties": properties }))
 }
 
 /// The answer of REST, and settings for the result.
@@ -224,11 +198,8 @@ fn in_address(arguments: &Arguments, name: &str, what: &str) -> Result<String, E
 fn key_schema() -> Value {
     json!({
         "type": "string",
-        "minLength": 1,
-        "maxLength": 255,
-        "pattern": "^[!-~]+$",
-        "description": "Makes trying again harmless for 24 hours: nothing is done or charged twice. Take a new one, such as a UUID, for each thing that the user asks for.",
-        "examples": ["6f1c2f0e-6a0b-4a43-9a55-8c1d5d3e8a10"],
+        "pattern": "^[!-~]{1,255}$",
+        "description": "A new UUID for each request of the user. For 24 hours, a call that repeats it does and charges nothing.",
     })
 }
 
@@ -258,14 +229,8 @@ pub(super) const MAX_WAIT_S: u64 = 30;
 /// The field of their results: whether it changes no more.
 pub(super) const FINAL: &str = "final";
 
-fn wait_schema(description: &str) -> Value {
-    json!({
-        "type": "integer",
-        "minimum": 0,
-        "maximum": MAX_WAIT_S,
-        "description": description,
-        "examples": [MAX_WAIT_S],
-    })
+fn wait_schema() -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": MAX_WAIT_S, "description": "How long to wait until final is true. Default 0." })
 }
 
 /// The argument of [`wait_schema`]; 0 when it is absent.
@@ -311,19 +276,18 @@ fn nullable(kind: &str) -> Value {
 }
 
 fn country_schema() -> Value {
-    json!({
-        "type": "string",
-        "description": "The country, ISO 3166-1 alpha-2.",
-        "pattern": "^[A-Za-z]{2}$",
-        "examples": ["LV"],
-    })
+    json!({ "type": "string", "pattern": "^[A-Za-z]{2}$", "description": "ISO 3166-1 alpha-2." })
 }
 
 fn operator_id_schema() -> Value {
-    json!({
-        "type": "integer",
-        "description": "The service's own ID of an operator, as get_mcc_mnc_list and get_mobile_prefixes name it.",
-        "minimum": 1,
-        "examples": [1635],
-    })
+    json!({ "type": "integer", "minimum": 1, "description": "From get_mcc_mnc_list, get_mobile_prefixes or get_lookup." })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn zz_dump() {
+        let all: Vec<_> = super::ALL.iter().map(|tool| tool.listed()).collect();
+        std::fs::write("/tmp/mcp_tools.json", serde_json::to_string(&all).unwrap()).unwrap();
+    }
 }

@@ -6,7 +6,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use domain::{Access, Code, Money, Msisdn};
 use engine::sending::submit::{Cost, Preview, SubmitError};
-use requests::Problem;
+use http::HeaderValue;
+use requests::{Problem, RETRYABLE};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -172,10 +173,12 @@ pub(super) async fn check(
         None => find_unpaid(&rest, &caller.access, &preview, total).await?,
         refusal => refusal,
     };
+    let refusal = refusal.map(problem);
+    let is_permanent = refusal.as_ref().is_some_and(Problem::is_permanent);
     let parts = preview.costs.iter().map(|cost| u32::from(cost.shape.parts));
     let check = Check {
         accepted: refusal.is_none(),
-        refusal: refusal.map(|refusal| problem(refusal).into()),
+        refusal: refusal.map(Into::into),
         parts: parts.sum(),
         total: total.to_string(),
         currency: currency.clone(),
@@ -185,7 +188,13 @@ pub(super) async fn check(
             .map(|cost| Estimate::new(cost, currency))
             .collect(),
     };
-    Ok(axum::Json(check).into_response())
+    let mut response = axum::Json(check).into_response();
+    if is_permanent {
+        // As `POST /sms` would answer.
+        let permanent = HeaderValue::from_static("false");
+        response.headers_mut().insert(RETRYABLE, permanent);
+    }
+    Ok(response)
 }
 
 /// Why the account could not pay.

@@ -42,6 +42,7 @@ impl GrantCaps {
         if cost == Money::ZERO {
             return Ok(None);
         }
+        cap.check_alone(cost).map_err(SubmitError::NotPaid)?;
         let counted = self.store.spend_of_grant(cap, cost, day).await?;
         counted.map_err(SubmitError::NotPaid)?;
         Ok(Some(Reservation { cap, cost, day }))

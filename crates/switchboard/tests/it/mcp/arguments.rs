@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{Client, Era, TOOLS, failure, result_of, start, tool_output};
+use crate::people::client::{Client as OAuthClient, parameter};
+use crate::people::joined;
 use crate::rest::service::{Service, sms, sms_with};
 
 /// A call whose arguments are written as they are, so that they can have a key twice.
@@ -89,13 +91,12 @@ fn the_schemas_are_closed_and_errors_are_described_once() {
     for tool in tools.as_array().expect("a list") {
         let name = &tool["name"];
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name}");
-        let error = &tool["outputSchema"]["properties"]["error"];
-        let error = if name == "get_message" {
-            &error["anyOf"][1]
-        } else {
-            error
-        };
-        assert_eq!(error, &json!({ "type": "object" }), "{name}");
+        // A failed call has only the field `error`, so no field is required, and none is refused.
+        let output = tool["outputSchema"].as_object().expect("a schema");
+        let keys: Vec<&str> = output.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["properties", "type"], "{name}");
+        let has_error = output["properties"].get("error").is_some();
+        assert_eq!(has_error, name == "get_message", "{name}");
     }
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
@@ -111,7 +112,11 @@ fn the_schemas_are_closed_and_errors_are_described_once() {
 
 /// The code, the service error code and whether a later call may work, of a refused call.
 fn refusal(service: &Service, tool: &str, arguments: &Value) -> Value {
-    let response = service.call_tool(&service.token, tool, arguments);
+    refusal_as(service, &service.token, tool, arguments)
+}
+
+fn refusal_as(service: &Service, token: &str, tool: &str, arguments: &Value) -> Value {
+    let response = service.call_tool(token, tool, arguments);
     failure(&response);
     let error = &result_of(&response)["structuredContent"]["error"];
     json!([
@@ -161,8 +166,11 @@ fn refusals_have_their_service_error_code() {
         assert_eq!(actual, expected, "{tool}: {arguments}");
     }
 
+    // One more message like this is above the first cap today, and above the second one on every day.
+    service.accept(&sms());
     for (rule, code, retryable) in [
-        ("daily_cap=0.001", 28, true),
+        ("daily_cap=0.05", 28, true),
+        ("daily_cap=0.001", 28, false),
         ("daily_cap=off", 24, true),
         ("countries=EE", 21, false),
     ] {
@@ -186,6 +194,38 @@ fn refusals_have_their_service_error_code() {
         assert_eq!(preview["parts"], 1, "{preview}");
         assert!(preview["cost"]["totalPrice"].is_string(), "{preview}");
     }
+}
+
+/// A message above the cap of a whole day is refused on every day, so repeating it is of no use.
+#[test]
+fn refusals_of_a_clients_cap_may_end_at_midnight() {
+    let service = start();
+    let as_admin = ["--role", "admin", "--account", "main"];
+    let mut browser = joined(&service, "bob@example.com", &as_admin);
+    let client = OAuthClient::new(&service);
+    browser.get(&client.request_consent("sms:send"));
+    let approved = browser.submit(&[
+        ("scope", "sms:send"),
+        ("daily_cap", "0.05"),
+        ("decision", "approve"),
+    ]);
+    let code = parameter(&approved, "code").expect("a code");
+    let granted = client.redeem(&code);
+    let token = granted["access_token"].as_str().expect("a token");
+    let three = sms_with(&json!({ "to": ["+37120000001", "+37120000002", "+37120000003"] }));
+    let check = |arguments: &Value, retryable: bool| {
+        let expected = json!(["FORBIDDEN", 28, retryable]);
+        let actual = refusal_as(&service, token, "send_sms", arguments);
+        assert_eq!(actual, expected, "{arguments}");
+        let mut preview = arguments.clone();
+        preview["preview"] = json!(true);
+        let preview = tool_output(&service.call_tool(token, "send_sms", &preview));
+        assert_eq!(preview["refusal"]["retryable"], retryable, "{preview}");
+    };
+    check(&three, false);
+    tool_output(&service.call_tool(token, "send_sms", &sms()));
+    check(&sms(), true);
+    check(&three, false);
 }
 
 #[test]

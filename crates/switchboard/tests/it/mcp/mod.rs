@@ -157,8 +157,9 @@ pub(super) fn envelope(body: &Value) -> (String, String) {
     let text = |name: &str| error[name].as_str().unwrap_or_else(|| panic!("{body}"));
     let code = text("code");
     let service_code = error["service_error_code"].as_u64();
+    let is_above_cap = text("message").contains("the cap of a whole day");
     let retryable = matches!(code, "RATE_LIMITED" | "UPSTREAM_UNAVAILABLE" | "INTERNAL")
-        || service_code.is_some_and(|code| TEMPORARY.contains(&code))
+        || service_code.is_some_and(|code| TEMPORARY.contains(&code) && !is_above_cap)
         || text("message").contains("less than a minute ago");
     assert_eq!(error["retryable"], json!(retryable), "{body}");
     assert!(error.get("service_error_code").is_some(), "{body}");

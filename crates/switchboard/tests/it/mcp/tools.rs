@@ -7,7 +7,7 @@ use testkit::receiver::Receiver;
 use super::{Client, Era, TOOLS, failure, result_of, start, tool_output};
 use crate::rest::service::{Service, wait_for};
 
-const MAX_LIST_BYTES: usize = 33_000;
+const MAX_LIST_BYTES: usize = 25_000;
 
 fn listed(service: &Service, era: Era, token: &str) -> Vec<Value> {
     let response = service.call_method(era, token, "tools/list", json!({}));

@@ -8,13 +8,12 @@ use crate::mcp::api::ApiRequest;
 pub(super) static GET_ACCOUNT: Tool = Tool {
     name: "get_account",
     title: "Read the balance and what this token may do",
-    description: "Tells what the account may still spend (balance), its limits, and what this token may do (permissions; ips, empty for anywhere; expires). Free of charge. \
-Use it before something expensive, when a call was refused for lack of money or permission, or when the user asks what is left. Without a permission in permissions, the tools of that scope are refused.\n\n\
-Example: {}",
+    description: "Returns the balance, the limits of the account, and what this token may do: permissions, ips (empty means anywhere) and expires. Free of charge. \
+Use it before something expensive, or if a call was refused for lack of money or permission.",
     scope: None,
     waits: false,
     hints: Hints::READS,
-    input: || json!({ "type": "object", "properties": {}, "examples": [{}] }),
+    input: || json!({ "type": "object", "properties": {} }),
     output: || {
         let list = || json!({ "type": "array", "items": { "type": "string" } });
         json!({

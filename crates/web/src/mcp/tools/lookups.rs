@@ -11,10 +11,8 @@ use crate::mcp::api::ApiRequest;
 pub(super) static LOOKUP_HLR: Tool = Tool {
     name: "lookup_hlr",
     title: "Look a subscriber up (HLR)",
-    description: "Asks the home network of a mobile number whether it is in use, which operator it belongs to now and whether it was ported. COSTS MONEY: each query is charged, also when the subscriber is unknown. \
-Answers with the ID of the lookup; call get_lookup with it and waitSeconds 30 to read the result, which comes a moment later. A callBackUrl, when one is given, gets the result as JSON too. For what the number's prefix alone tells, get_mobile_prefixes and correct_phone_number are free.\n\n\
-Example: {\"msisdn\": \"+37129100000\"}\n\
-Example, with the result to an address of the user: {\"msisdn\": \"+37129100000\", \"callBackUrl\": \"https://example.com/hlr\"}",
+    description: "Asks the home network of a mobile number whether it is in use, which operator it belongs to now and whether it was ported. COSTS MONEY: each query is charged, also for unknown subscribers. \
+Returns the ID of the lookup; call get_lookup with it and waitSeconds 30 to read the result. If the number's prefix is enough, use get_mobile_prefixes, which is free.",
     scope: Some(Permission::HlrLookup),
     waits: false,
     hints: Hints::SPENDS,
@@ -22,8 +20,8 @@ Example, with the result to an address of the user: {\"msisdn\": \"+37129100000\
         json!({
             "type": "object",
             "properties": {
-                "msisdn": { "type": "string", "description": "The subscriber's number in international form.", "examples": ["+37129100000"] },
-                "callBackUrl": { "type": "string", "format": "uri", "description": "An http or https address that receives the result, besides get_lookup.", "examples": ["https://example.com/hlr"] },
+                "msisdn": { "type": "string", "description": "The number in international form." },
+                "callBackUrl": { "type": "string", "format": "uri", "description": "Also gets the result." },
                 "idempotencyKey": key_schema(),
             },
             "required": ["msisdn"],
@@ -49,10 +47,8 @@ const CALLBACK_URL: &str = "callBackUrl";
 pub(super) static GET_LOOKUP: Tool = Tool {
     name: "get_lookup",
     title: "Read the result of a lookup",
-    description: "Tells the result of a lookup that lookup_hlr returned the ID of. Free of charge. \
-With waitSeconds the answer comes as soon as there is a result, or after that time without one. When final is false, call it again; do not start another lookup, which would be charged too. \
-In result, error 0 means that the subscriber can be reached; other errors say why not: 40 unknown, 41 barred, 43 absent; 50 to 52 mean that no answer could be had, which is refunded. country, operatorId, mcc and mnc are the network that serves the number today; ported is there when the number was ported. get_operator tells the name of an operatorId.\n\n\
-Example: {\"id\": 7, \"waitSeconds\": 30}",
+    description: "Returns the result of a lookup that lookup_hlr started. Free of charge. \
+If final is false, call it again; do not start another lookup, which would be charged too. In result, error 0 means that the subscriber can be reached, 40 unknown, 41 barred, 43 absent, and 50 to 52 no answer, which is refunded. country, operatorId, mcc and mnc are the network that serves the number now; ported is present if it was ported.",
     scope: Some(Permission::HlrLookup),
     waits: true,
     hints: Hints::READS,
@@ -60,8 +56,8 @@ Example: {\"id\": 7, \"waitSeconds\": 30}",
         json!({
             "type": "object",
             "properties": {
-                "id": { "type": "integer", "minimum": 1, "description": "The lookupId that lookup_hlr returned.", "examples": [7] },
-                WAIT: wait_schema("How many seconds to wait for the result: 0 to 30. 0 or absent: the answer comes at once."),
+                "id": { "type": "integer", "minimum": 1, "description": "The lookupId from lookup_hlr." },
+                WAIT: wait_schema(),
             },
             "required": ["id"],
             "examples": [{ "id": 7, WAIT: 30 }],

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Arguments, FINAL, Hints, KEY, Tool, WAIT, body_without, in_address, key, key_schema, nullable,
-    sometimes, wait_schema,
+    wait_schema,
 };
 use crate::mcp::api::ApiRequest;
 use crate::mcp::envelope::Envelope;
@@ -16,15 +16,9 @@ use crate::mcp::envelope::Envelope;
 pub(super) static SEND_SMS: Tool = Tool {
     name: "send_sms",
     title: "Send an SMS",
-    description: "Sends a text message to one or several mobile numbers. COSTS MONEY: the account is charged for each part and each recipient, and a message cannot be taken back once it is sent. \
-A text of up to 160 GSM characters (70 when it has any other character, such as an emoji) is one part; a longer one is split by itself into parts of 153 (67). get_sms_rates tells the price of a part. \
-Answers with one message ID for each recipient as soon as the messages are stored; to see whether one arrives, call get_message with its ID and waitSeconds 30. A dlrUrl, when one is given, gets the report too. \
-With preview true nothing is sent or charged: the answer tells the parts, what they would cost, and whether the message would be accepted; if not, refusal says why. Of many recipients it has the first 20. \
-With testMode \"1\" or \"2\" nothing leaves the service and nothing is charged. \
-Give an idempotencyKey, so that a call that is made again after an error does not send twice.\n\n\
-Example: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\"}\n\
-Example, to know the price first: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\", \"preview\": true}\n\
-Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Hello\", \"testMode\": \"1\"}",
+    description: "Sends a text message to one or more mobile numbers. COSTS MONEY: each part and each recipient is charged, and a message that was sent cannot be taken back. \
+A part has up to 160 GSM characters, or 70 if any other character occurs, such as an emoji. Longer texts are split into parts of 153 (67). \
+Returns one message ID for each recipient. To see whether a message arrives, call get_message with its ID and waitSeconds 30.",
     scope: Some(Permission::SmsSend),
     waits: false,
     hints: Hints::SPENDS,
@@ -34,10 +28,10 @@ Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"messag
             "messageIds": { "type": "array", "items": { "type": "string" } },
             "parts": { "type": "integer" },
             "to": { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
-            "sent": sometimes(&preview::sent_schema()),
-            "accepted": sometimes(&preview::accepted_schema()),
-            "refusal": sometimes(&preview::refusal_schema()),
-            "cost": sometimes(&preview::cost_schema()),
+            "sent": preview::sent_schema(),
+            "accepted": preview::accepted_schema(),
+            "refusal": preview::refusal_schema(),
+            "cost": preview::cost_schema(),
         })
     },
     ask: |arguments| {
@@ -112,23 +106,19 @@ fn send_input() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "to": recipients("The recipient's number in international form, such as +37120000001; several as a list or separated by commas, at most 1000. Each is charged."),
-            "from": {
-                "type": "string",
-                "description": "The sender that the handset shows: a number, or 1 to 11 Latin letters, digits, spaces and dots; or a registered name.",
-                "examples": ["Acme"],
-            },
-            "message": { "type": "string", "minLength": 1, "description": "The text. A long one is split by itself, and each part is charged." },
-            "dlrUrl": { "type": "string", "format": "uri", "description": "An http or https address that receives the delivery report." },
-            "priority": { "type": "string", "enum": ["high", "normal", "low"], "description": "high for codes and urgent notices, low for mass messages; normal when absent." },
-            "scheduled": { "type": "string", "description": "When to send: ISO 8601 with offset, up to a year ahead.", "examples": ["2030-01-31T09:30:00+02:00"] },
-            "udh": { "type": "string", "description": "User data header, each hex pair prefixed with %. Needs coding, and nothing is split then.", "pattern": "^(%[0-9A-Fa-f]{2})+$" },
-            "coding": { "type": "integer", "enum": [0, 1, 2], "description": "0 GSM-7, 1 8-bit, 2 UCS-2. Leave it out: the service finds the right one and splits." },
-            "preview": { "type": "boolean", "description": "true: send nothing and charge nothing, and tell the parts, the price and whether the message would be accepted." },
+            "to": recipients("A number in international form, such as +37120000001. Several: a list or separated by commas, at most 1000."),
+            "from": { "type": "string", "description": "The sender that the handset shows: a number, a registered name, or 1 to 11 Latin letters, digits, spaces and dots." },
+            "message": { "type": "string", "minLength": 1 },
+            "dlrUrl": { "type": "string", "format": "uri", "description": "Gets the delivery report." },
+            "priority": { "type": "string", "enum": ["high", "normal", "low"], "description": "high for codes and urgent notices, low for mass messages. Default normal." },
+            "scheduled": { "type": "string", "description": "When to send, up to a year ahead: ISO 8601 with offset, such as 2030-01-31T09:30:00+02:00." },
+            "udh": { "type": "string", "description": "User data header, each hex pair prefixed with %. Needs coding; the text is not split.", "pattern": "^(%[0-9A-Fa-f]{2})+$" },
+            "coding": { "type": "integer", "enum": [0, 1, 2], "description": "0 GSM-7, 1 8-bit, 2 UCS-2. Leave it out to let the service choose." },
+            "preview": { "type": "boolean", "description": "true: send and charge nothing. Returns the parts, the price (of the first 20 recipients) and whether the message would be accepted; if not, refusal says why." },
             "idempotencyKey": key_schema(),
-            "testMode": { "type": "string", "enum": ["1", "2"], "description": "1 emulates a delivery, 2 a failure; nothing leaves the service and nothing is charged." },
-            "expireIn": { "type": "integer", "minimum": 360, "maximum": 432_000, "description": "Seconds after which the message is no longer attempted." },
-            "correctBy": { "type": "string", "pattern": "^[A-Za-z]{2}$", "description": "ISO 3166-1 alpha-2 country that a local number is completed for.", "examples": ["LV"] },
+            "testMode": { "type": "string", "enum": ["1", "2"], "description": "1 emulates a delivery, 2 a failure. Nothing is sent or charged." },
+            "expireIn": { "type": "integer", "minimum": 360, "maximum": 432_000, "description": "Seconds until the service stops trying." },
+            "correctBy": { "type": "string", "pattern": "^[A-Za-z]{2}$", "description": "The country of local numbers, ISO 3166-1 alpha-2." },
         },
         "required": ["to", "from", "message"],
         "examples": [{ "to": "+37120000001", "from": "Acme", "message": "Your table is ready." }],
@@ -138,12 +128,8 @@ fn send_input() -> Value {
 pub(super) static GET_MESSAGE: Tool = Tool {
     name: "get_message",
     title: "See whether a message was delivered",
-    description: "Tells what became of a message that send_sms returned the ID of. Free of charge. \
-Use it after send_sms to see whether the message was delivered: with waitSeconds the answer comes as soon as the message has ended, or after that time with its present state. When final is false, call it again; a phone that is switched off may take hours. \
-state is scheduled, queued, sent, delivered, failed, expired or cancelled; when it failed, error is the service's code of the reason. \
-To call off a message that is still scheduled, use cancel_message.\n\n\
-Example: {\"id\": \"10001\", \"waitSeconds\": 30}\n\
-Example, without waiting: {\"id\": \"10001\"}",
+    description: "Returns the state of a message that was sent with send_sms. Free of charge. \
+With waitSeconds it answers as soon as the message has ended. If final is false, call it again; a phone that is off may take hours. If state is failed, error is the service's code of the reason.",
     scope: Some(Permission::SmsSend),
     waits: true,
     hints: Hints::READS,
@@ -152,7 +138,7 @@ Example, without waiting: {\"id\": \"10001\"}",
             "type": "object",
             "properties": {
                 "id": message_id_schema(),
-                WAIT: wait_schema("How many seconds to wait for the message to end: 0 to 30. 0 or absent: the answer comes at once."),
+                WAIT: wait_schema(),
             },
             "required": ["id"],
             "examples": [{ "id": "10001", WAIT: 30 }],
@@ -164,7 +150,8 @@ Example, without waiting: {\"id\": \"10001\"}",
             "state": { "type": "string", "enum": StateName::ALL.map(StateName::name) },
             FINAL: { "type": "boolean" },
             "status": nullable("integer"),
-            "error": nullable("integer"),
+            // An object if the call failed.
+            "error": { "anyOf": [{ "type": "integer" }, { "type": "null" }, { "type": "object" }] },
             "dlrDate": nullable("string"),
             "parts": { "type": "integer" },
             "mcc": nullable("string"),
@@ -185,9 +172,8 @@ Example, without waiting: {\"id\": \"10001\"}",
 pub(super) static CANCEL_MESSAGE: Tool = Tool {
     name: "cancel_message",
     title: "Cancel a scheduled message",
-    description: "Cancels a message that was sent with scheduled and still waits for its time. Free of charge: the price of the message is refunded. \
-It cannot be undone. A message that is already on its way, or that was cancelled before, is refused with CONFLICT; get_message returns its state.\n\n\
-Example: {\"id\": \"10001\"}",
+    description: "Cancels a message that is still scheduled, and refunds its price. Free of charge. \
+It cannot be undone. A message in another state is refused with CONFLICT.",
     scope: Some(Permission::SmsSend),
     waits: false,
     hints: Hints::REMOVES,
@@ -215,5 +201,5 @@ Example: {\"id\": \"10001\"}",
 const MESSAGE_ID: &str = "an ID that send_sms returned";
 
 fn message_id_schema() -> Value {
-    json!({ "type": "string", "pattern": "^[0-9]+$", "description": "One of the messageIds that send_sms returned.", "examples": ["10001"] })
+    json!({ "type": "string", "pattern": "^[0-9]+$", "description": "One of the messageIds from send_sms." })
 }

@@ -15,8 +15,7 @@ const COUNTRY: &str = "a country code of two letters, such as LV";
 pub(super) static GET_OPERATOR: Tool = Tool {
     name: "get_operator",
     title: "Describe a mobile operator",
-    description: "Tells the name, country and network codes of a mobile operator. Free of charge. Its ID comes from get_mcc_mnc_list, get_mobile_prefixes or the result of an HLR lookup.\n\n\
-Example: {\"operatorId\": 1635}",
+    description: "Returns the name, country and network codes of a mobile operator. Free of charge.",
     scope: Some(Permission::NumbersRead),
     waits: false,
     hints: Hints::READS,
@@ -46,9 +45,7 @@ Example: {\"operatorId\": 1635}",
 pub(super) static GET_MCC_MNC_LIST: Tool = Tool {
     name: "get_mcc_mnc_list",
     title: "List the mobile networks of a country",
-    description: "Lists the mobile networks of a country with their codes and operators, 100 on a page. Free of charge.\n\n\
-Example: {\"country\": \"LV\"}\n\
-Example: {\"country\": \"US\", \"Page\": 2}",
+    description: "Lists the mobile networks of a country with their codes and operators, 100 on a page. Free of charge.",
     scope: Some(Permission::NumbersRead),
     waits: false,
     hints: Hints::READS,
@@ -57,7 +54,7 @@ Example: {\"country\": \"US\", \"Page\": 2}",
             "type": "object",
             "properties": {
                 "country": country_schema(),
-                "Page": { "type": "integer", "minimum": 1, "description": "Which page; the first when absent." },
+                "Page": { "type": "integer", "minimum": 1, "description": "Default 1." },
             },
             "required": ["country"],
             "examples": [{ "country": "LV" }],
@@ -98,10 +95,8 @@ Example: {\"country\": \"US\", \"Page\": 2}",
 pub(super) static GET_MOBILE_PREFIXES: Tool = Tool {
     name: "get_mobile_prefixes",
     title: "List the mobile prefixes of a country",
-    description: "Lists the number ranges of a country's mobile operators. Free of charge. The longest prefix that a number begins with tells the operator that it was first given to; it may have been ported since, which only lookup_hlr can tell. \
-To find the operator of one number, give it as number: only its prefix is returned. Large countries have thousands of prefixes; when nextCursor is not null, call it again with that cursor.\n\n\
-Example: {\"country\": \"LV\"}\n\
-Example, the operator of one number: {\"country\": \"LV\", \"number\": \"+37129111111\"}",
+    description: "Lists the number ranges of a country's mobile operators, or with number only the range of that number. Free of charge. \
+The prefix tells which operator a number was first given to; it may have been ported since, which only lookup_hlr can tell.",
     scope: Some(Permission::NumbersRead),
     waits: false,
     hints: Hints::READS,
@@ -110,12 +105,12 @@ Example, the operator of one number: {\"country\": \"LV\", \"number\": \"+371291
             "type": "object",
             "properties": {
                 "country": country_schema(),
-                "number": { "type": "string", "description": "Only the longest prefix that this number begins with; the number in international form.", "examples": ["+37129111111"] },
+                "number": { "type": "string", "description": "A number in international form: returns only its longest prefix." },
                 LIMIT: limit_schema(),
                 CURSOR: cursor_schema(),
             },
             "required": ["country"],
-            "examples": [{ "country": "LV" }, { "country": "LV", "number": "+37129111111" }],
+            "examples": [{ "country": "LV", "number": "+37129111111" }],
         })
     },
     output: || {
@@ -183,15 +178,14 @@ fn longest_prefix(prefixes: Vec<Value>, number: &Msisdn) -> Option<Value> {
 pub(super) static CORRECT_PHONE_NUMBER: Tool = Tool {
     name: "correct_phone_number",
     title: "Correct phone numbers",
-    description: "Checks phone numbers and brings them into international form (E.164), as send_sms wants them. Free of charge. Give one number as Number and CountryIso, or up to 10000 as numbers. A number that cannot be read has an Error of its own; the others are not affected.\n\n\
-Example: {\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}\n\
-Example: {\"numbers\": [{\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}, {\"Number\": \"+44 7700 900123\"}]}",
+    description: "Checks phone numbers and converts them to international form (E.164), as send_sms needs them. Free of charge. \
+Give one as Number and CountryIso, or several as numbers. A number that cannot be read has an Error; the others are not affected.",
     scope: Some(Permission::NumbersRead),
     waits: false,
     hints: Hints::READS,
     input: || {
-        let number = json!({ "type": "string", "description": "The number, as people write it.", "examples": ["29 111 111"] });
-        let country = json!({ "type": "string", "description": "The country that a local number is read for, ISO 3166-1 alpha-2.", "examples": ["LV"] });
+        let number = json!({ "type": "string", "description": "As people write it." });
+        let country = json!({ "type": "string", "description": "The country of a local number, ISO 3166-1 alpha-2." });
         json!({
             "type": "object",
             "properties": {
@@ -200,10 +194,10 @@ Example: {\"numbers\": [{\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}, {\
                 "numbers": {
                     "type": "array",
                     "maxItems": 10_000,
-                    "description": "Several numbers, instead of Number and CountryIso.",
+                    "description": "Instead of Number and CountryIso.",
                     "items": {
                         "type": "object",
-                        "properties": { "Number": number, "CountryIso": country },
+                        "properties": { "Number": { "type": "string" }, "CountryIso": { "type": "string" } },
                         "required": ["Number"],
                     },
                 },

@@ -13,11 +13,11 @@ pub(super) const MAX_LIMIT: u64 = 500;
 const DEFAULT_LIMIT: u64 = 100;
 
 pub(super) fn limit_schema() -> Value {
-    json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": "At most so many: 1 to 500; 100 when absent." })
+    json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": "Default 100." })
 }
 
 pub(super) fn cursor_schema() -> Value {
-    json!({ "type": "string", "pattern": "^[0-9]+$", "description": "The nextCursor of the page before." })
+    json!({ "type": "string", "pattern": "^[0-9]+$", "description": "The nextCursor of the previous page." })
 }
 
 pub(super) fn next_schema() -> Value {

@@ -14,10 +14,8 @@ const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-price
 pub(super) static GET_SMS_RATES: Tool = Tool {
     name: "get_sms_rates",
     title: "Read SMS prices",
-    description: "Tells what one SMS part costs this account, by country and network. Free of charge. \
-The whole list has thousands of rows: give a country, an operator, or both. When nextCursor is not null, call it again with that cursor for more. A row whose Operator is \"All\" is the price for every network of the country, \"All other carriers\" for those that have no row of their own. With demonstration true, the prices are made up.\n\n\
-Example: {\"country\": \"LV\"}\n\
-Example: {\"country\": \"LV\", \"operator\": \"LMT\"}",
+    description: "Returns what one SMS part costs this account, by country and network. Free of charge. \
+The whole list has thousands of rows, so give a country or an operator. Operator \"All\" means every network of the country, \"All other carriers\" those without a row. If demonstration is true, the prices are made up.",
     scope: Some(Permission::SmsRates),
     waits: false,
     hints: Hints::READS,
@@ -25,12 +23,12 @@ Example: {\"country\": \"LV\", \"operator\": \"LMT\"}",
         json!({
             "type": "object",
             "properties": {
-                "country": { "type": "string", "description": "Only this country: ISO 3166-1 alpha-2, or its name.", "examples": ["LV", "Latvia"] },
-                "operator": { "type": "string", "description": "Only operators and networks whose name holds this text, in any case.", "examples": ["LMT"] },
+                "country": { "type": "string", "description": "ISO 3166-1 alpha-2, or the name." },
+                "operator": { "type": "string", "description": "A part of the name of an operator or network." },
                 LIMIT: limit_schema(),
                 CURSOR: cursor_schema(),
             },
-            "examples": [{ "country": "LV" }],
+            "examples": [{ "country": "LV", "operator": "LMT" }],
         })
     },
     output: || {

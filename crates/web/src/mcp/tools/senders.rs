@@ -11,9 +11,8 @@ use crate::mcp::api::ApiRequest;
 pub(super) static REGISTER_SENDER_ID: Tool = Tool {
     name: "register_sender_id",
     title: "Register a sender name",
-    description: "Registers an alphanumeric name, such as a company's, for messages to come from. Free of charge. \
-A person reviews it, so say what entitles the account to the name; until then its status is pending. If there is a notificationUrl, the service posts each change of the status to it.\n\n\
-Example: {\"name\": \"Acme\", \"category\": \"Company\", \"categoryDescription\": \"The name of our company, Acme Ltd.\"}",
+    description: "Registers an alphanumeric name, such as a company's, as a sender of messages. Free of charge. \
+A person reviews it; until then its status is pending.",
     scope: Some(Permission::SenderWrite),
     waits: false,
     hints: Hints::ADDS,
@@ -21,9 +20,9 @@ Example: {\"name\": \"Acme\", \"category\": \"Company\", \"categoryDescription\"
         json!({
             "type": "object",
             "properties": {
-                "name": { "type": "string", "minLength": 3, "maxLength": 11, "description": "Latin letters, digits, spaces, dots and - _ & # !; some operators show the symbols wrongly.", "examples": ["Acme"] },
-                "category": { "type": "string", "enum": ["Company", "Product", "Brand", "Shortcode", "Landline", "Other"], "description": "What the name stands for." },
-                "categoryDescription": { "type": "string", "minLength": 1, "maxLength": 1000, "description": "For the reviewer: what entitles the account to the name." },
+                "name": { "type": "string", "minLength": 3, "maxLength": 11, "description": "Latin letters, digits, spaces, dots and - _ & # !; some operators show the symbols wrongly." },
+                "category": { "type": "string", "enum": ["Company", "Product", "Brand", "Shortcode", "Landline", "Other"] },
+                "categoryDescription": { "type": "string", "minLength": 1, "maxLength": 1000, "description": "For the reviewer: why the account may use the name." },
                 "notificationUrl": notification_schema(),
             },
             "required": ["name", "category", "categoryDescription"],
@@ -42,9 +41,8 @@ Example: {\"name\": \"Acme\", \"category\": \"Company\", \"categoryDescription\"
 pub(super) static REGISTER_MSISDN_SENDER: Tool = Tool {
     name: "register_msisdn_sender",
     title: "Register a mobile number as sender",
-    description: "Registers a mobile number of the user's own for messages to come from. Free of charge. \
-The service sends a PIN of 5 digits to that number by SMS; ask the user for it and give it to confirm_msisdn_sender. For a number that still waits for its PIN, calling this again sends a new one, once a minute at most.\n\n\
-Example: {\"name\": \"+37120000001\"}",
+    description: "Registers a mobile number of the user as a sender of messages. Free of charge. \
+The service sends a PIN of 5 digits to it by SMS; ask the user for it and give it to confirm_msisdn_sender. Calling this again sends a new PIN, once a minute at most.",
     scope: Some(Permission::SenderWrite),
     waits: false,
     hints: Hints {
@@ -55,7 +53,7 @@ Example: {\"name\": \"+37120000001\"}",
         json!({
             "type": "object",
             "properties": {
-                "name": { "type": "string", "description": "The number in international form.", "examples": ["+37120000001"] },
+                "name": { "type": "string", "description": "The number in international form." },
                 "notificationUrl": notification_schema(),
             },
             "required": ["name"],
@@ -73,9 +71,8 @@ Example: {\"name\": \"+37120000001\"}",
 pub(super) static CONFIRM_MSISDN_SENDER: Tool = Tool {
     name: "confirm_msisdn_sender",
     title: "Confirm a mobile number",
-    description: "Confirms a number by the PIN that register_msisdn_sender had sent to it. Free of charge. \
-The user reads the PIN on the handset; never guess it: after five wrong ones it is void.\n\n\
-Example: {\"senderId\": 123, \"code\": \"12345\"}",
+    description: "Confirms a number with the PIN that register_msisdn_sender sent to it. Free of charge. \
+The user reads the PIN on the handset; never guess it: after five wrong ones it is void.",
     scope: Some(Permission::SenderWrite),
     waits: false,
     hints: Hints::ADDS,
@@ -83,8 +80,8 @@ Example: {\"senderId\": 123, \"code\": \"12345\"}",
         json!({
             "type": "object",
             "properties": {
-                "senderId": { "type": "integer", "minimum": 1, "description": "The ID that register_msisdn_sender returned.", "examples": [123] },
-                "code": { "type": "string", "pattern": "^[0-9]{5}$", "description": "The 5 digits of the PIN.", "examples": ["12345"] },
+                "senderId": { "type": "integer", "minimum": 1, "description": "From register_msisdn_sender." },
+                "code": { "type": "string", "pattern": "^[0-9]{5}$", "description": "The PIN." },
             },
             "required": ["senderId", "code"],
             "examples": [{ "senderId": 123, "code": "12345" }],
@@ -120,10 +117,8 @@ Example: {\"senderId\": 123, \"code\": \"12345\"}",
 pub(super) static LIST_SENDERS: Tool = Tool {
     name: "list_senders",
     title: "List the account's senders",
-    description: "Lists the names and numbers that the account has registered for messages to come from, with the status of each. Free of charge. \
-Use it to choose the from of send_sms, or to see whether a registration was approved. Only those whose status is approved may be used where the account is limited to approved senders. Ascending by ID; when nextCursor is not null, call it again with that cursor.\n\n\
-Example: {}\n\
-Example, the next page: {\"cursor\": \"100\"}",
+    description: "Lists the names and numbers that the account has registered as senders, with the status of each. Free of charge. \
+Use it to choose the from of send_sms. An account that is limited to approved senders may use only those with status approved.",
     scope: Some(Permission::SenderWrite),
     waits: false,
     hints: Hints::READS,
@@ -134,7 +129,7 @@ Example, the next page: {\"cursor\": \"100\"}",
                 LIMIT: limit_schema(),
                 CURSOR: cursor_schema(),
             },
-            "examples": [{}],
+            "examples": [{ "cursor": "100" }],
         })
     },
     output: || {
@@ -176,7 +171,7 @@ Example, the next page: {\"cursor\": \"100\"}",
 };
 
 fn notification_schema() -> Value {
-    json!({ "type": "string", "format": "uri", "description": "An http or https address that each change of the status is posted to." })
+    json!({ "type": "string", "format": "uri", "description": "Gets each change of the status." })
 }
 
 fn registered_schema() -> Value {

@@ -11,9 +11,7 @@ pub(super) static START_VERIFICATION: Tool = Tool {
     name: "start_verification",
     title: "Send a one-time code",
     description: "Sends a one-time code to a number by SMS, to confirm that a person has it. COSTS MONEY: the message is charged as any other. \
-Ask the person for the code and give it to check_verification; the code itself is never shown. A new code replaces a pending one of the same number, 30 seconds after it at the earliest. A number gets at most 5 codes in an hour and 10 in a day.\n\n\
-Example: {\"to\": \"+37120000001\"}\n\
-Example, with a text of one's own: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"{code} is your code for Acme.\"}",
+Ask the person for the code and give it to check_verification; the code itself is never shown. A new code replaces a pending one, after 30 seconds at the earliest. A number gets at most 5 codes in an hour and 10 in a day.",
     scope: Some(Permission::VerifySend),
     waits: false,
     hints: Hints::SPENDS,
@@ -21,12 +19,12 @@ Example, with a text of one's own: {\"to\": \"+37120000001\", \"from\": \"Acme\"
         json!({
             "type": "object",
             "properties": {
-                "to": { "type": "string", "description": "The number in international form, or a local one together with correctBy.", "examples": ["+37120000001"] },
-                "from": { "type": "string", "description": "The originator, as in send_sms. Absent: that of the service.", "examples": ["Acme"] },
-                "length": { "type": "integer", "minimum": 4, "maximum": 10, "description": "The number of digits. Absent: 6." },
-                "expireIn": { "type": "integer", "minimum": 60, "maximum": 3600, "description": "How many seconds the code is valid. Absent: 600." },
-                "message": { "type": "string", "pattern": "\\{code\\}", "description": "The text, with {code} where the code belongs.", "examples": ["{code} is your code for Acme."] },
-                "correctBy": { "type": "string", "pattern": "^[A-Za-z]{2}$", "description": "ISO 3166-1 alpha-2 country that a local number is completed for.", "examples": ["LV"] },
+                "to": { "type": "string", "description": "The number in international form, or a local one with correctBy." },
+                "from": { "type": "string", "description": "The sender, as in send_sms. Default: that of the service." },
+                "length": { "type": "integer", "minimum": 4, "maximum": 10, "description": "The number of digits. Default 6." },
+                "expireIn": { "type": "integer", "minimum": 60, "maximum": 3600, "description": "Seconds that the code is valid. Default 600." },
+                "message": { "type": "string", "pattern": "\\{code\\}", "description": "The text, with {code} where the code belongs." },
+                "correctBy": { "type": "string", "pattern": "^[A-Za-z]{2}$", "description": "The country of a local number, ISO 3166-1 alpha-2." },
                 KEY: key_schema(),
             },
             "required": ["to"],
@@ -59,9 +57,8 @@ Example, with a text of one's own: {\"to\": \"+37120000001\", \"from\": \"Acme\"
 pub(super) static CHECK_VERIFICATION: Tool = Tool {
     name: "check_verification",
     title: "Check a one-time code",
-    description: "Checks the code that a person entered. COSTS MONEY where the account has a price for verifications: the right code is charged once, wrong ones are not. \
-The person reads the code on the handset; never guess it: after five wrong ones the verification fails. A wrong code is INVALID_INPUT, and its message says how many tries are left. An expired, replaced, failed or approved verification is a CONFLICT.\n\n\
-Example: {\"id\": 123, \"code\": \"123456\"}",
+    description: "Checks the code that a person entered. COSTS MONEY if the account has a price for verifications: the right code is charged once. \
+The person reads the code on the handset; never guess it: after five wrong ones the verification fails. A wrong code is INVALID_INPUT; a verification that is no longer pending is a CONFLICT.",
     scope: Some(Permission::VerifySend),
     waits: false,
     hints: Hints {
@@ -73,7 +70,7 @@ Example: {\"id\": 123, \"code\": \"123456\"}",
             "type": "object",
             "properties": {
                 "id": id_schema(),
-                "code": { "type": "string", "pattern": "^[0-9]{4,10}$", "description": "All digits of the code, with leading zeros.", "examples": ["123456"] },
+                "code": { "type": "string", "pattern": "^[0-9]{4,10}$", "description": "All digits, with leading zeros." },
             },
             "required": ["id", "code"],
             "examples": [{ "id": 123, "code": "123456" }],
@@ -103,9 +100,8 @@ Example: {\"id\": 123, \"code\": \"123456\"}",
 pub(super) static GET_VERIFICATION: Tool = Tool {
     name: "get_verification",
     title: "Read a verification's state",
-    description: "Tells whether the code of a verification can still be entered, or was. Free of charge. \
-status is pending, approved, expired (or replaced by a newer code) or failed (five wrong codes). Whether the message arrived is in the account's messages.\n\n\
-Example: {\"id\": 123}",
+    description: "Returns the state of a verification. Free of charge. \
+expired also means replaced by a newer code; failed means five wrong codes.",
     scope: Some(Permission::VerifySend),
     waits: false,
     hints: Hints::READS,
@@ -140,10 +136,5 @@ Example: {\"id\": 123}",
 const WHICH: &str = "the verificationId that start_verification returned";
 
 fn id_schema() -> Value {
-    json!({
-        "type": "integer",
-        "minimum": 1,
-        "description": "The verificationId that start_verification returned.",
-        "examples": [123],
-    })
+    json!({ "type": "integer", "minimum": 1, "description": "The verificationId from start_verification." })
 }

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::{Answer, nullable};
-use crate::mcp::envelope::ErrorCode;
+use crate::mcp::envelope::{ErrorCode, is_permanent};
 
 /// How many of the recipients a preview lists.
 const MAX_LISTED: usize = 20;
@@ -34,7 +34,6 @@ pub(super) fn cost_schema() -> Value {
                 },
             },
         },
-        "required": ["totalPrice", "currency", "recipientCount", "recipients"],
     })
 }
 
@@ -58,7 +57,7 @@ pub(super) fn read(to: &Value, answer: &Answer<'_>) -> Option<Value> {
         "messageIds": [],
         "sent": false,
         "accepted": check["accepted"].as_bool()?,
-        "refusal": read_refusal(&check["refusal"])?,
+        "refusal": read_refusal(&check["refusal"], is_permanent(answer.response.headers()))?,
         "parts": check["parts"].as_u64()?,
         "to": to.as_array().map_or_else(|| to.clone(), |to| json!(first(to))),
         "cost": {
@@ -75,7 +74,7 @@ fn first(list: &[Value]) -> &[Value] {
 }
 
 /// As sending the message would report it.
-fn read_refusal(refusal: &Value) -> Option<Value> {
+fn read_refusal(refusal: &Value, is_permanent: bool) -> Option<Value> {
     if refusal.is_null() {
         return Some(Value::Null);
     }
@@ -83,10 +82,11 @@ fn read_refusal(refusal: &Value) -> Option<Value> {
     let code = ErrorCode::from_status(StatusCode::from_u16(status).ok()?);
     let number = refusal["error"].as_u64();
     let service_code = number.and_then(|number| Code::new(u16::try_from(number).ok()?));
+    let is_temporary = service_code.is_some_and(Code::is_temporary);
     Some(json!({
         "code": code.name(),
         "message": refusal["message"].as_str()?,
-        "retryable": service_code.is_some_and(Code::is_temporary),
+        "retryable": is_temporary && !is_permanent,
         "service_error_code": service_code.map(Code::number),
     }))
 }
