@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::dial::{DialerOptions, public_roots};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, Progress};
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
@@ -76,7 +76,7 @@ impl ApiClient {
         *request.uri_mut() = Uri::try_from(address).map_err(|_| ExchangeError::Url)?;
         let agent = HeaderValue::from_static(AGENT);
         request.headers_mut().insert(USER_AGENT, agent);
-        let answered = self.http.request(request, &mut None).await;
+        let answered = self.http.request(request, &mut Progress::default()).await;
         let response = answered.map_err(ExchangeError::from)?;
         let head = response.head.clone();
         let mut body = Vec::new();

@@ -1,6 +1,5 @@
 //! Delivers callbacks over HTTP: one attempt and its result.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dial::DialerOptions;
 use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, PendingResponse, RequestError, parse_uri,
+    AGENT, BodyEnd, ExchangeError, HttpClient, PendingResponse, Progress, RequestError, parse_uri,
 };
 use crate::signature::sign;
 
@@ -85,7 +84,7 @@ struct CallbackRequest<'a> {
 /// What is known about an attempt, even if it is cancelled.
 #[derive(Default)]
 struct Trace {
-    address: Option<SocketAddr>,
+    progress: Progress,
     status: Option<StatusCode>,
     body: Vec<u8>,
 }
@@ -122,7 +121,7 @@ impl CallbackClient {
                 at: now,
                 status: trace.status.map(|status| status.as_u16()),
                 elapsed_ms: u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX),
-                address: trace.address.map(|address| address.to_string()),
+                address: trace.progress.address.map(|address| address.to_string()),
                 body: trace.body,
                 reason,
             },
@@ -152,7 +151,7 @@ impl CallbackClient {
         deadline: Instant,
         trace: &mut Trace,
     ) -> Result<(), Failure> {
-        let asked = timeout_at(deadline, self.ask(delivery, &mut trace.address)).await;
+        let asked = timeout_at(deadline, self.ask(delivery, &mut trace.progress)).await;
         let response = asked.unwrap_or(Err(Failure::NoAnswer(self.try_timeout)))?;
         let status = response.head.status;
         trace.status = Some(status);
@@ -167,14 +166,14 @@ impl CallbackClient {
     async fn ask(
         &self,
         delivery: &CallbackRequest<'_>,
-        address: &mut Option<SocketAddr>,
+        progress: &mut Progress,
     ) -> Result<PendingResponse, Failure> {
-        match self.http.request(delivery.request()?, address).await {
+        match self.http.request(delivery.request()?, progress).await {
             Err(RequestError {
                 error: ExchangeError::Closed,
                 was_kept: true,
             }) => {
-                let asked = self.http.request(delivery.request()?, address).await;
+                let asked = self.http.request(delivery.request()?, progress).await;
                 asked.map_err(|failed| failed.error.into())
             }
             asked => asked.map_err(|failed| failed.error.into()),

@@ -19,7 +19,7 @@ use permits::Permits;
 use tokio::time::timeout;
 
 use crate::dial::{DialProblem, DialerOptions};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, parse_uri};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, Progress, parse_uri};
 use crate::guard::Guard;
 
 /// How long a fetch may take, from the wait for a permit to the last byte.
@@ -84,7 +84,10 @@ impl DocumentFetch {
         self.guard
             .check_url(id.as_url())
             .map_err(|_| Problem::Forbidden)?;
-        let answer = self.http.request(request_for(id)?, &mut None).await;
+        let answer = self
+            .http
+            .request(request_for(id)?, &mut Progress::default())
+            .await;
         let response = answer.map_err(|failed| explain(&failed.error))?;
         if response.head.status != StatusCode::OK {
             return Err(Problem::Status(response.head.status));

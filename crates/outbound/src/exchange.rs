@@ -13,13 +13,13 @@ use bytes::Bytes;
 use domain::CallbackUrl;
 use http::header::{HOST, HeaderValue};
 use http::uri::PathAndQuery;
-use http::{Request, Uri, response};
+use http::{Request, Response, Uri, response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Incoming};
 use url::Url;
 
 use crate::dial::{DialProblem, Dialer, DialerOptions};
-use connections::{HostKey, KeptConnections, OpenConnection};
+use connections::{HostKey, KeptConnections, OpenConnection, SendError};
 
 /// The `User-Agent`.
 pub(crate) const AGENT: &str = concat!("Switchboard/", env!("CARGO_PKG_VERSION"));
@@ -41,6 +41,15 @@ pub(crate) struct PendingResponse {
     connection: OpenConnection,
     host: HostKey,
     kept: Arc<KeptConnections>,
+}
+
+/// How far a request got. It can be read even if the request was cancelled.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The address of the other side, as soon as it is known.
+    pub(crate) address: Option<SocketAddr>,
+    /// The other side may have got the request, or an earlier one with the same progress.
+    pub(crate) is_sent: bool,
 }
 
 /// Why a request failed.
@@ -66,18 +75,17 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request with a whole URI. `address` is set as soon as it is known, so that it is known even if the
-    /// request is cancelled.
+    /// Sends a request with a whole URI.
     pub(crate) async fn request(
         &self,
         mut request: Request<Full<Bytes>>,
-        address: &mut Option<SocketAddr>,
+        progress: &mut Progress,
     ) -> Result<PendingResponse, RequestError> {
         let uri = std::mem::take(request.uri_mut());
         let host = prepare(&mut request, &uri).ok_or(RequestError::new(ExchangeError::Url))?;
         while let Some(mut connection) = self.kept.take(&host) {
-            *address = connection.address();
-            match connection.send(request).await {
+            progress.address = connection.address();
+            match send(&mut connection, request, progress).await {
                 Ok(response) => return Ok(self.pending(response, connection, host)),
                 // It was closed before the request was sent.
                 Err((_, Some(unsent))) => request = unsent,
@@ -89,8 +97,9 @@ impl HttpClient {
                 }
             }
         }
-        let mut connection = self.open(&uri, address).await.map_err(RequestError::new)?;
-        match connection.send(request).await {
+        let opened = self.open(&uri, &mut progress.address).await;
+        let mut connection = opened.map_err(RequestError::new)?;
+        match send(&mut connection, request, progress).await {
             Ok(response) => Ok(self.pending(response, connection, host)),
             Err((error, _)) => Err(RequestError::new(ExchangeError::from_error(&error))),
         }
@@ -118,7 +127,7 @@ impl HttpClient {
 
     fn pending(
         &self,
-        response: http::Response<Incoming>,
+        response: Response<Incoming>,
         connection: OpenConnection,
         host: HostKey,
     ) -> PendingResponse {
@@ -131,6 +140,20 @@ impl HttpClient {
             kept: self.kept.clone(),
         }
     }
+}
+
+/// Sends a request on a connection and records whether the other side may have got it.
+async fn send(
+    connection: &mut OpenConnection,
+    request: Request<Full<Bytes>>,
+    progress: &mut Progress,
+) -> Result<Response<Incoming>, SendError> {
+    let was_sent = std::mem::replace(&mut progress.is_sent, true);
+    let sent = connection.send(request).await;
+    if let Err((_, Some(_))) = &sent {
+        progress.is_sent = was_sent;
+    }
+    sent
 }
 
 impl RequestError {

@@ -18,7 +18,9 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::dial::{DialProblem, DialerOptions};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, PendingResponse, parse_uri};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, PendingResponse, Progress, parse_uri,
+};
 use crate::guard::Guard;
 
 mod cache;
@@ -151,7 +153,10 @@ impl ImageCheck {
     }
 
     async fn ask(&self, url: &ImageUrl) -> Result<PendingResponse, Problem> {
-        let answer = self.http.request(request_for(url)?, &mut None).await;
+        let answer = self
+            .http
+            .request(request_for(url)?, &mut Progress::default())
+            .await;
         answer.map_err(|failed| self.explain(url, failed.error))
     }
 

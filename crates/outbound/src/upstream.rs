@@ -5,8 +5,9 @@
 //! unchanged.
 //!
 //! An attempt whose answer is lost is repeated with the same `Idempotency-Key`, so an upstream of our own kind sends
-//! the message once. If it answers that the key was used with another body (because the remaining validity has
-//! changed), it has the message, but its ID is unknown; then the message gets a reference of our own: `@` and our ID.
+//! the message once. No other carrier gets such a message. If the upstream answers that the key was used with another
+//! body (because the remaining validity has changed), it has the message, but its ID is unknown; then the message gets a
+//! reference of our own: `@` and our ID.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,6 +128,10 @@ impl Upstream {
                 if let Some(pause) = pause {
                     self.health.slow_down(pause);
                 }
+            }
+            Verdict::Unknown(why) => {
+                self.health.record_failure(&why);
+                return CarrierAnswer::Unknown;
             }
         }
         CarrierAnswer::NotNow(code)
@@ -288,6 +293,7 @@ impl Carrier for Upstream {
                 }
                 judge(&reply, queued.claim.attempt > 1)
             }
+            Err(silence) if silence.is_unknown() => Verdict::Unknown(silence.to_string()),
             Err(silence) => Verdict::Failed(silence.to_string(), None),
         };
         self.apply(verdict, queued)

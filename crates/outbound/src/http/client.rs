@@ -13,7 +13,7 @@ use super::fields::Fields;
 use super::response::Answer;
 use super::settings::HttpSettings;
 use crate::dial::DialerOptions;
-use crate::exchange::{BodyEnd, ExchangeError, HttpClient, InSeconds};
+use crate::exchange::{BodyEnd, ExchangeError, HttpClient, InSeconds, Progress};
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
@@ -36,6 +36,8 @@ pub(super) enum NoAnswer {
     /// The provider did not get the request.
     #[error("the provider cannot be reached: {0}")]
     NotSent(ExchangeError),
+    #[error("the provider cannot be reached: no connection within {}", InSeconds(*.0))]
+    NotConnected(Duration),
     /// The provider may have acted on the request.
     #[error("the provider does not answer: {0}")]
     Exchange(ExchangeError),
@@ -48,7 +50,7 @@ pub(super) enum NoAnswer {
 impl NoAnswer {
     /// Whether the provider may have acted on the request.
     pub(super) const fn is_unknown(&self) -> bool {
-        !matches!(self, Self::NotSent(_))
+        !matches!(self, Self::NotSent(_) | Self::NotConnected(_))
     }
 }
 
@@ -80,12 +82,10 @@ impl ProviderClient {
     /// Sends a request once: whether it may be repeated is not known here. A connection that was closed before anything
     /// was sent is replaced.
     pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Answer, NoAnswer> {
+        let mut progress = Progress::default();
         let exchange = async {
-            let response = self.http.request(request, &mut None).await;
-            let response = response.map_err(|failed| match failed.error {
-                error @ (ExchangeError::Dial(_) | ExchangeError::Url) => NoAnswer::NotSent(error),
-                error => NoAnswer::Exchange(error),
-            })?;
+            let response = self.http.request(request, &mut progress).await;
+            let response = response.map_err(|failed| NoAnswer::Exchange(failed.error))?;
             let head = &response.head;
             let (status, retry_after) = (head.status, retry_after(&head.headers));
             let kind = head.headers.get(CONTENT_TYPE).cloned();
@@ -110,7 +110,11 @@ impl ProviderClient {
             })
         };
         let answered = timeout(self.timeout, exchange).await;
-        answered.unwrap_or(Err(NoAnswer::Late(self.timeout)))
+        match answered.unwrap_or(Err(NoAnswer::Late(self.timeout))) {
+            Err(NoAnswer::Exchange(error)) if !progress.is_sent => Err(NoAnswer::NotSent(error)),
+            Err(NoAnswer::Late(limit)) if !progress.is_sent => Err(NoAnswer::NotConnected(limit)),
+            answered => answered,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::UpstreamSettings;
 use super::request::MessageRequest;
 use crate::dial::{DialerOptions, public_roots};
 use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, PendingResponse, RequestError,
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, PendingResponse, Progress, RequestError,
 };
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
@@ -47,17 +47,30 @@ pub(super) struct Reply {
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is no response. Whether the upstream has acted on the request is unknown.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoResponse {
+    /// The upstream did not get the request.
+    #[error("the upstream cannot be reached: {0}")]
+    NotSent(ExchangeError),
+    #[error("the upstream cannot be reached: no connection within {}", InSeconds(*.0))]
+    NotConnected(Duration),
+    /// The upstream may have acted on the request.
     #[error("the upstream does not answer: {0}")]
-    Exchange(#[from] ExchangeError),
+    Exchange(ExchangeError),
     #[error("the upstream did not answer within {}", InSeconds(*.0))]
     Late(Duration),
     #[error("the upstream broke its answer off")]
     Cut,
     #[error("the upstream's answer is longer than {MAX_ANSWER_BYTES} bytes")]
     Long,
+}
+
+impl NoResponse {
+    /// Whether the upstream may have acted on the request.
+    pub(super) const fn is_unknown(&self) -> bool {
+        !matches!(self, Self::NotSent(_) | Self::NotConnected(_))
+    }
 }
 
 impl UpstreamClient {
@@ -88,7 +101,8 @@ impl UpstreamClient {
     /// Sends a message.
     pub(super) async fn post(&self, request: MessageRequest) -> Result<Reply, NoResponse> {
         let body = Bytes::from(request.body);
-        let key = HeaderValue::try_from(request.key).map_err(|_| ExchangeError::Url)?;
+        let key = HeaderValue::try_from(request.key);
+        let key = key.map_err(|_| NoResponse::NotSent(ExchangeError::Url))?;
         let uri = self.uri(request.path)?;
         let request = || {
             let mut request = Request::new(Full::new(body.clone()));
@@ -114,8 +128,9 @@ impl UpstreamClient {
         self.exchange(request).await
     }
 
-    fn uri(&self, path: &str) -> Result<Uri, ExchangeError> {
-        Uri::try_from(format!("{}/{path}", self.base)).map_err(|_| ExchangeError::Url)
+    fn uri(&self, path: &str) -> Result<Uri, NoResponse> {
+        let uri = Uri::try_from(format!("{}/{path}", self.base));
+        uri.map_err(|_| NoResponse::NotSent(ExchangeError::Url))
     }
 
     fn introduce(&self, headers: &mut HeaderMap) {
@@ -128,8 +143,10 @@ impl UpstreamClient {
         &self,
         request: impl Fn() -> Request<Full<Bytes>>,
     ) -> Result<Reply, NoResponse> {
+        let mut progress = Progress::default();
         let exchange = async {
-            let response = self.ask(request).await?;
+            let response = self.ask(request, &mut progress).await;
+            let response = response.map_err(NoResponse::Exchange)?;
             let status = response.head.status;
             let retry_after = retry_after(&response.head.headers);
             let mut body = Vec::new();
@@ -144,7 +161,15 @@ impl UpstreamClient {
             }
         };
         let answered = timeout(self.timeout, exchange).await;
-        answered.unwrap_or(Err(NoResponse::Late(self.timeout)))
+        match answered.unwrap_or(Err(NoResponse::Late(self.timeout))) {
+            Err(NoResponse::Exchange(error)) if !progress.is_sent => {
+                Err(NoResponse::NotSent(error))
+            }
+            Err(NoResponse::Late(limit)) if !progress.is_sent => {
+                Err(NoResponse::NotConnected(limit))
+            }
+            answered => answered,
+        }
     }
 
     /// Sends the request, and again if a kept connection turns out to be closed, which the idempotency key makes safe.
@@ -152,9 +177,10 @@ impl UpstreamClient {
     async fn ask(
         &self,
         request: impl Fn() -> Request<Full<Bytes>>,
+        progress: &mut Progress,
     ) -> Result<PendingResponse, ExchangeError> {
         for _ in 0..MAX_CLOSED {
-            match self.http.request(request(), &mut None).await {
+            match self.http.request(request(), progress).await {
                 Err(RequestError {
                     error: ExchangeError::Closed,
                     was_kept: true,
@@ -162,7 +188,7 @@ impl UpstreamClient {
                 asked => return asked.map_err(ExchangeError::from),
             }
         }
-        let asked = self.http.request(request(), &mut None).await;
+        let asked = self.http.request(request(), progress).await;
         asked.map_err(ExchangeError::from)
     }
 }

@@ -36,6 +36,8 @@ pub(super) enum Verdict {
     Throttled(Duration),
     /// It has failed, perhaps asking for a pause.
     Failed(String, Option<Duration>),
+    /// It may have the message: its answer is lost, or does not say.
+    Unknown(String),
 }
 
 impl Verdict {
@@ -46,7 +48,7 @@ impl Verdict {
             Self::Declined => Code::NO_ROUTE,
             Self::Blocked(_) => Code::ROUTE_DOWN,
             Self::Throttled(_) => Code::THROTTLED,
-            Self::BadToken | Self::Failed(..) => Code::LINK_DOWN,
+            Self::BadToken | Self::Failed(..) | Self::Unknown(_) => Code::LINK_DOWN,
         }
     }
 }
@@ -58,7 +60,7 @@ pub(super) fn judge(reply: &Reply, is_repeated: bool) -> Verdict {
         status if status.is_success() => read_references(&reply.body).map_or_else(
             || {
                 let why = format!("the upstream answers {} without an ID", status.as_u16());
-                Verdict::Failed(why, None)
+                Verdict::Unknown(why)
             },
             Verdict::Taken,
         ),
@@ -72,6 +74,10 @@ pub(super) fn judge(reply: &Reply, is_repeated: bool) -> Verdict {
         | StatusCode::UNPROCESSABLE_ENTITY => Verdict::Declined,
         StatusCode::TOO_MANY_REQUESTS => {
             Verdict::Throttled(reply.retry_after.unwrap_or(DEFAULT_PAUSE))
+        }
+        // A proxy in front of it passed the request on and lost the answer.
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
+            Verdict::Unknown(answer_text(reply))
         }
         status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
             Verdict::Failed(answer_text(reply), reply.retry_after)
@@ -153,8 +159,8 @@ mod tests {
     fn each_answer_has_its_meaning() {
         let taken =
             |names: &[&str]| Verdict::Taken(names.iter().map(ToString::to_string).collect());
-        let without_id =
-            |status| Verdict::Failed(format!("the upstream answers {status} without an ID"), None);
+        let unknown = |text: &str| Verdict::Unknown(text.to_owned());
+        let without_id = |status| unknown(&format!("the upstream answers {status} without an ID"));
         let failed = |text: &str| Verdict::Failed(text.to_owned(), None);
         let blocked = |text: &str| Verdict::Blocked(text.to_owned());
         let many = format!("[{}]", vec!["1"; 256].join(","));
@@ -183,6 +189,8 @@ mod tests {
             (408, "", failed("the upstream answers 408")),
             (500, message, failed("the upstream answers 500: No.")),
             (501, "", failed("the upstream answers 501")),
+            (502, "", unknown("the upstream answers 502")),
+            (504, "<html>", unknown("the upstream answers 504")),
             (503, "[]", failed("the upstream answers 503")),
         ] {
             assert_eq!(

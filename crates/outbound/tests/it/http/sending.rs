@@ -191,6 +191,20 @@ async fn a_request_that_was_not_sent_is_not_unknown() {
     assert_eq!(fixture.carrier.health(), Health::Down);
     let note = "the provider cannot be reached: refused the connection";
     assert_eq!(fixture.note().as_deref(), Some(note));
+
+    // Connections wait in the backlog, and nobody answers, so TLS is never ready.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = silent.local_addr().expect("bound");
+    let silent_request = request(&format!("https://{address}/send"));
+    let fixture = Fixture::with(
+        |_| Reply::ok(),
+        |settings| {
+            settings.request = silent_request;
+            settings.timeout = Duration::from_millis(300);
+        },
+    );
+    let submitted = fixture.submit(&queued(Channel::Sms)).await;
+    assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
 }
 
 #[tokio::test]

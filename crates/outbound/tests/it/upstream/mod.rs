@@ -3,3 +3,4 @@
 pub(crate) mod fixture;
 mod reports;
 mod sending;
+mod unanswered;

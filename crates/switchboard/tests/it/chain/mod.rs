@@ -6,6 +6,7 @@
 mod failing;
 mod inbound;
 mod lossy_proxy;
+mod next_carrier;
 pub(crate) mod passing;
 
 use serde_json::{Value, json};
