@@ -8,6 +8,7 @@
 //! Rules and SQL do not belong here.
 
 mod activity;
+mod check;
 mod deliver;
 mod listen;
 mod order;
@@ -20,6 +21,6 @@ mod session;
 mod sessions;
 mod time;
 
-pub use order::check_message;
+pub use check::check_frame;
 pub use server::{Ending, Settings, SmppServer};
 pub use sessions::SmppSessions;

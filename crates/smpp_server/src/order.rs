@@ -46,22 +46,6 @@ pub(crate) fn read(
     read_for(message, to, named, system_id, now)
 }
 
-/// Whether a message can be read. Prices, senders and countries are checked when it is submitted.
-pub fn check_message(
-    message: &ShortMessage,
-    system_id: &str,
-    now: Timestamp,
-) -> Result<(), Status> {
-    let order = read(message, system_id, now)?;
-    debug_assert!(
-        order
-            .receipts
-            .is_none_or(|url| ReceiptRequest::parse(&url).is_some()),
-        "the receipt could not be written"
-    );
-    Ok(())
-}
-
 /// Reads a message to several recipients. Their receipts have one address, so that cannot name them.
 pub(crate) fn read_multi(
     message: &ShortMessage,

@@ -19,8 +19,8 @@ use crate::deliver::{message_id, read_message_id, state};
 use crate::server::SmppServer;
 use crate::{order, time};
 
-pub(crate) use multi::submit_multi;
-pub(crate) use replace::replace;
+pub(crate) use multi::{read as read_multi, submit_multi};
+pub(crate) use replace::{read as read_replace, replace};
 
 /// A message that is to be sent, and which command brought it.
 pub(crate) enum Submit {
@@ -118,7 +118,7 @@ async fn store(
 }
 
 /// The fields that both commands have, with the text in `message_payload`.
-fn as_short_message(data: &DataMessage) -> ShortMessage {
+pub(crate) fn as_short_message(data: &DataMessage) -> ShortMessage {
     ShortMessage {
         service_type: data.service_type.clone(),
         source: data.source.clone(),

@@ -2,6 +2,7 @@
 
 mod bound;
 mod flush;
+mod silence;
 
 use std::io;
 use std::sync::Arc;

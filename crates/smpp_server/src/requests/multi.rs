@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use domain::Msisdn;
 use domain::smpp_user::SmppUser;
+use domain::{Msisdn, Timestamp};
 use engine::sending::submit::{SubmitError, is_recipient};
 use smpp::{Address, Body, Destination, Pdu, Status, SubmitMulti, SubmitMultiResp};
 
 use super::{check_rate, count, result_name};
 use crate::deliver::message_id;
-use crate::order;
+use crate::order::{self, Order};
 use crate::server::SmppServer;
 
 /// A destination that gets no message, and why.
@@ -102,6 +102,17 @@ fn read_destinations<'a>(
         }
     }
     Ok(recipients)
+}
+
+/// Reads a message to several recipients, as long as none of them is refused when it is stored.
+pub(crate) fn read(multi: &SubmitMulti, system_id: &str, now: Timestamp) -> Result<Order, Status> {
+    let mut unsuccessful = Vec::new();
+    let recipients = read_destinations(&multi.destinations, &mut unsuccessful)?;
+    if let Some((_, status)) = unsuccessful.first().filter(|_| recipients.is_empty()) {
+        return Err(*status);
+    }
+    let to = recipients.into_iter().map(|(_, to)| Cow::Owned(to));
+    order::read_multi(&multi.message, to.collect(), system_id, now)
 }
 
 #[cfg(test)]

@@ -48,7 +48,8 @@ async fn try_replace(
         });
     };
     check_source(replace, &waiting)?;
-    let by = read(replace, &waiting, user, server.engine.now())?;
+    let system_id = user.system_id.as_str();
+    let by = read(replace, &waiting, system_id, server.engine.now())?;
     let submit = &server.engine.submit;
     let replaced = submit.replace(&user.access, id, &waiting, by).await;
     match replaced.map_err(|error| order::refusal(&error)) {
@@ -72,10 +73,11 @@ fn check_source(replace: &ReplaceSm, waiting: &WaitingMessage) -> Result<(), Sta
     }
 }
 
-fn read(
+/// Reads what a scheduled message is replaced by.
+pub(crate) fn read(
     replace: &ReplaceSm,
     waiting: &WaitingMessage,
-    user: &SmppUser,
+    system_id: &str,
     now: Timestamp,
 ) -> Result<ReplacementInput, Status> {
     let at = time::parse(&replace.schedule_delivery_time, now);
@@ -85,7 +87,7 @@ fn read(
     let content = order::read_replacement(replace, waiting)?;
     let sent_at = at.unwrap_or(waiting.at);
     Ok(ReplacementInput {
-        receipts: receipts(replace, waiting, user, content.parts(), now),
+        receipts: receipts(replace, waiting, system_id, content.parts(), now),
         text: content.text,
         coding: content.coding,
         at,
@@ -97,7 +99,7 @@ fn read(
 fn receipts(
     replace: &ReplaceSm,
     waiting: &WaitingMessage,
-    user: &SmppUser,
+    system_id: &str,
     parts: u8,
     now: Timestamp,
 ) -> Option<CallbackUrl> {
@@ -119,5 +121,5 @@ fn receipts(
         parts,
         ..request
     };
-    Some(request.url(user.system_id.as_str()))
+    Some(request.url(system_id))
 }

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::flush::{Answers, flush_and_answer};
+use super::silence::{Silence, Silent};
 use super::{BAD_LENGTH, Client, Connection, Why, read_frame};
 use crate::activity::Peer;
 use crate::outgoing::{Answer, Outgoing, Unanswered};
@@ -21,10 +22,6 @@ use crate::requests::{self, Submit, refuse};
 use crate::server::{Ending, SmppServer};
 use crate::sessions::BoundSession;
 
-/// After this much silence the client is asked whether it is there.
-const SILENCE: Duration = Duration::from_secs(30);
-/// The session ends when this many questions stay unanswered.
-const MAX_QUESTIONS: u32 = 2;
 /// How long a client has to answer `unbind`.
 const UNBIND_TIME: Duration = Duration::from_secs(5);
 const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
@@ -53,9 +50,7 @@ pub(super) struct Bound<S> {
     answers: Answers,
     unanswered: Unanswered,
     sequence: u32,
-    /// The last sign of life, or our last question.
-    quiet_since: Instant,
-    questions: u32,
+    silence: Silence,
     /// `unbind` was sent; the connection closes at this time at the latest.
     close_at: Option<Instant>,
     /// The client has unbound: answer what is under way and close.
@@ -76,8 +71,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
             answers: Answers::new(),
             unanswered: Unanswered::default(),
             sequence: 0,
-            quiet_since: Instant::now(),
-            questions: 0,
+            silence: Silence::new(),
             close_at: None,
             unbound: false,
         }
@@ -155,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     async fn next_event(&mut self) -> Event {
         let has_room = self.answers.len() < self.server.settings.window && !self.unbound;
         let is_ending = self.close_at.is_some() || self.unbound;
-        let timer = self.close_at.unwrap_or(self.quiet_since + SILENCE);
+        let timer = self.close_at.unwrap_or(self.silence.ends_at());
         tokio::select! {
             read = self.connection.framed.next(), if has_room => Event::Read(read_frame(read)),
             Some(answer) = self.answers.next(), if !self.answers.is_empty() => Event::Answer(answer),
@@ -212,17 +206,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
             return Err("answers took too long");
         }
         if self.answers.len() >= self.server.settings.window {
-            // Nothing is read while the window is full, so the client only seems silent.
-            self.quiet_since = Instant::now();
+            self.silence.postpone();
             return Ok(());
         }
-        if self.questions >= MAX_QUESTIONS {
-            return Err("the client was silent");
+        match self.silence.end() {
+            Silent::GiveUp => Err("the client was silent"),
+            Silent::Ask => {
+                self.unanswered.drop_expired();
+                self.send(Body::EnquireLink).map(drop)
+            }
         }
-        self.questions += 1;
-        self.quiet_since = Instant::now();
-        self.unanswered.drop_expired();
-        self.send(Body::EnquireLink).map(drop)
     }
 
     /// Asks the client to end the session, once.
@@ -256,8 +249,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     }
 
     fn receive(&mut self, frame: Frame) -> Result<(), Why> {
-        self.quiet_since = Instant::now();
-        self.questions = 0;
+        self.silence.interrupt();
         let octets = self.connection.framed.frame_octets();
         let (form, now) = (self.id_format(), self.server.engine.now());
         self.session.activity().received(&frame, octets, form, now);

@@ -1,5 +1,6 @@
 //! SMPP for customers, from outside: clients of other projects, and one that writes octets by hand.
 
+mod flood;
 mod hostile;
 mod kannel;
 mod nodes;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use testkit::{PostgresServer, temp_dir};
 
 use super::database::{ALLOW_UNKNOWN_COMMITS, three_nodes_on_server};
-use super::nodes::{Cluster, Database, Setup, WINDOW};
-use super::processes::STRICT;
+use super::nodes::WINDOW;
+use super::processes::{STRICT, one_on_sqlite};
 use super::scenario::ScenarioResult;
 use crate::faults::faulty_disk::{DiskFault, FaultyDisk};
 use crate::faults::rng::Rng;
@@ -25,23 +25,12 @@ const FULL_FOR: Duration = Duration::from_secs(3);
 const TMPFS_OPTIONS: &str = "size=320m,mode=0777";
 const CHUNK: usize = 1 << 20;
 
-fn one_on_sqlite(disk: Option<&FaultyDisk>) -> Cluster {
-    Cluster::start(&Setup {
-        nodes: 1,
-        database: Database::Sqlite,
-        configure: &|_, node| match disk {
-            Some(disk) => disk.configure(node),
-            None => node,
-        },
-    })
-}
-
 /// The disk of a `SQLite` file is full for a while. No process dies, so nothing is sent twice, and refused requests are
 /// rolled back.
 pub(super) fn full_under_sqlite(cycles: usize) -> ScenarioResult {
     let mut rng = Rng::seeded();
     let disk = FaultyDisk::new();
-    let cluster = one_on_sqlite(Some(&disk));
+    let cluster = one_on_sqlite(&|_, node| disk.configure(node));
     let callers = cluster.callers();
     for _ in 0..cycles {
         cluster.wait_for_answered(30);
@@ -186,7 +175,7 @@ impl Drop for SyncFailure {
 /// write that failed.
 pub(super) fn sync_fails_under_sqlite(cycles: usize) -> ScenarioResult {
     let mut rng = Rng::seeded();
-    let mut cluster = one_on_sqlite(None);
+    let mut cluster = one_on_sqlite(&|_, node| node);
     let callers = cluster.callers();
     for _ in 0..cycles {
         cluster.wait_for_answered(30);

@@ -44,6 +44,12 @@ const SCENARIOS: &[Scenario] = &[
         is_idle: false,
     },
     Scenario {
+        name: "the node killed, every few seconds, SQLite",
+        cycles: 20,
+        run: processes::killed_on_sqlite,
+        is_idle: false,
+    },
+    Scenario {
         name: "a node stopped for 12 s, beyond its lease, and continued",
         cycles: 4,
         run: processes::paused,
@@ -174,6 +180,7 @@ macro_rules! short {
 
 short! {
     nodes_are_killed, processes::killed, 3;
+    the_node_of_sqlite_is_killed, processes::killed_on_sqlite, 3;
     a_node_is_paused, processes::paused, 1;
     postgres_is_stopped_hard, database::stopped, 2;
     connections_are_terminated, database::connections_terminated, 8;

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use testkit::TestDatabase;
+use testkit::{ServerBuilder, TestDatabase};
 
 use super::checker::Tolerance;
 use super::nodes::{Cluster, Database, Setup, WINDOW};
@@ -35,6 +35,15 @@ pub(super) fn three_nodes_on(database: &TestDatabase) -> Cluster {
     })
 }
 
+/// The only node of a `SQLite` file.
+pub(super) fn one_on_sqlite(configure: &dyn Fn(usize, ServerBuilder) -> ServerBuilder) -> Cluster {
+    Cluster::start(&Setup {
+        nodes: 1,
+        database: Database::Sqlite,
+        configure,
+    })
+}
+
 /// One of three nodes is killed every few seconds and started again.
 pub(super) fn killed(cycles: usize) -> ScenarioResult {
     let mut rng = Rng::seeded();
@@ -47,6 +56,21 @@ pub(super) fn killed(cycles: usize) -> ScenarioResult {
         thread::sleep(rng.duration_below(MAX_INTERVAL)); // tidy: so is the time that it is away
         cluster.restart(cycle % NODES);
     }
+    ScenarioResult::Completed(cycles, cluster.finish(callers, STRICT))
+}
+
+/// The only node, on a `SQLite` file, is killed every few seconds and started again.
+pub(super) fn killed_on_sqlite(cycles: usize) -> ScenarioResult {
+    let mut rng = Rng::seeded();
+    let mut cluster = one_on_sqlite(&|_, node| node);
+    let callers = cluster.callers();
+    for _ in 0..cycles {
+        cluster.wait_for_answered(30);
+        thread::sleep(rng.duration_below(MAX_INTERVAL)); // tidy: the moment of the crash is meant to be random
+        cluster.kill(0);
+        cluster.restart(0);
+    }
+    cluster.wait_for_answered(30);
     ScenarioResult::Completed(cycles, cluster.finish(callers, STRICT))
 }
 
