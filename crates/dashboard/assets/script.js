@@ -34,15 +34,21 @@ function shifted(value, shift) {
   return local.toISOString().slice(0, value.length);
 }
 
-/** Lets times be typed in the reader's zone; the server gets UTC. */
+/** Lets times be typed in the reader's zone; the server gets UTC. Labels name the zone as it is at the typed time. */
 function offerLocalTimes(within) {
   for (const input of within.querySelectorAll("input[type=datetime-local]")) {
-    const at = new Date(`${input.defaultValue}Z`);
     if (input.defaultValue) input.value = shifted(input.defaultValue, 1);
-    const name = zoneName(Number.isNaN(at.getTime()) ? new Date() : at);
-    for (const words of [input.labels?.[0]?.firstChild, document.getElementById(`${input.id}-rule`)?.firstChild]) {
-      if (words) words.nodeValue = words.nodeValue.replace("(UTC)", `(${name})`).replace("is UTC", `is in your time zone (${name})`);
-    }
+    const labels = [input.labels?.[0]?.firstChild, document.getElementById(`${input.id}-rule`)?.firstChild].filter(Boolean);
+    const texts = labels.map((label) => label.nodeValue);
+    const nameZone = () => {
+      const at = new Date(input.value);
+      const name = zoneName(Number.isNaN(at.getTime()) ? new Date() : at);
+      labels.forEach((label, place) => {
+        label.nodeValue = texts[place].replace("(UTC)", `(${name})`).replace("is UTC", `is in your time zone (${name})`);
+      });
+    };
+    nameZone();
+    input.addEventListener("input", nameZone);
   }
 }
 

@@ -3,6 +3,8 @@
 use domain::alert::{Alert, Topic};
 use domain::person::{Role, SignedIn};
 use engine::alerts::words::{advice, sentence};
+use serde_json::Value;
+use url::form_urlencoded;
 
 use crate::kit::format::TimedText;
 use crate::kit::page::AlertLine;
@@ -28,7 +30,7 @@ pub(crate) fn lines(signed_in: &SignedIn, alerts: &[Alert]) -> Vec<AlertLine> {
         .map(|alert| AlertLine {
             text: TimedText::new(&sentence(alert)),
             advice: advice(alert.topic, alert.level),
-            path: page(alert.topic, is_operator, is_own(alert)),
+            path: page(alert, is_operator && !is_own(alert), is_operator),
         })
         .collect();
     if shown.len() > MAX_LINES {
@@ -36,32 +38,50 @@ pub(crate) fn lines(signed_in: &SignedIn, alerts: &[Alert]) -> Vec<AlertLine> {
             text: TimedText::new(&format!("And {} more", shown.len() - MAX_LINES)),
             advice: "",
             path: if is_operator {
-                HOSTS
+                HOSTS.to_owned()
             } else {
-                "/dashboard/callbacks"
+                "/dashboard/callbacks".to_owned()
             },
         });
     }
     lines
 }
 
-/// The page that explains an alert.
-const fn page(topic: Topic, is_operator: bool, is_own: bool) -> &'static str {
-    match topic {
+/// The page where something can be done about an alert. Operators are led to the account of others.
+fn page(alert: &Alert, is_of_others: bool, is_operator: bool) -> String {
+    let page = match alert.topic {
         Topic::Carrier => "/dashboard/operator/carriers",
-        Topic::Balance if is_operator && !is_own => "/dashboard/operator/accounts",
+        Topic::Balance if is_of_others => return account_page(alert),
         Topic::Balance => "/dashboard",
         Topic::CallbackHost if is_operator => HOSTS,
         Topic::CallbackHost => "/dashboard/callbacks",
-        Topic::Verify if is_operator && !is_own => "/dashboard/operator/verify",
+        Topic::Verify if is_of_others => "/dashboard/operator/verify",
         Topic::Verify => "/dashboard/verify",
-        Topic::DeliveryRate if is_operator && !is_own => {
-            "/dashboard/operator/messages?state=failed"
-        }
+        Topic::DeliveryRate if is_of_others => return failed_messages(alert),
         Topic::DeliveryRate => "/dashboard/messages?state=failed",
         Topic::Sender => "/dashboard/operator/senders",
         Topic::Node | Topic::Disk | Topic::Certificate => "/dashboard/operator/nodes",
+    };
+    page.to_owned()
+}
+
+fn account_page(alert: &Alert) -> String {
+    const ACCOUNTS: &str = "/dashboard/operator/accounts";
+    match alert.account {
+        Some(account) => format!("{ACCOUNTS}/{account}"),
+        None => ACCOUNTS.to_owned(),
     }
+}
+
+/// The failed messages of the account of an alert, or of all accounts.
+fn failed_messages(alert: &Alert) -> String {
+    let data: Value = serde_json::from_str(&alert.data).unwrap_or_default();
+    let mut fields = form_urlencoded::Serializer::new(String::new());
+    if let Some(name) = data["account"].as_str() {
+        fields.append_pair("account", name);
+    }
+    let query = fields.append_pair("state", "failed").finish();
+    format!("/dashboard/operator/messages?{query}")
 }
 
 #[cfg(test)]
@@ -117,19 +137,43 @@ mod tests {
         let balance = "The balance of acme is low: 1.00".to_owned();
         assert_eq!(
             texts(&person(Role::Member, 1)),
-            [(hosts.clone(), "/dashboard/callbacks")]
+            [(hosts.clone(), "/dashboard/callbacks".to_owned())]
         );
-        assert_eq!(texts(&person(Role::Admin, 2)), [(balance, "/dashboard")]);
+        assert_eq!(
+            texts(&person(Role::Admin, 2)),
+            [(balance, "/dashboard".to_owned())]
+        );
         assert_eq!(
             texts(&person(Role::Operator, 9)),
             [
                 (
                     "Carrier alpha is down".to_owned(),
-                    "/dashboard/operator/carriers"
+                    "/dashboard/operator/carriers".to_owned()
                 ),
-                (hosts, HOSTS)
+                (hosts, HOSTS.to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn operators_are_led_to_the_account_of_an_alert() {
+        let path = |topic, account| {
+            let alert = alert(topic, account, true);
+            let lines = lines(&person(Role::Operator, 9), &[alert]);
+            lines.into_iter().map(|line| line.path).collect::<String>()
+        };
+        for (topic, account, expected) in [
+            (Topic::Balance, 2, "/dashboard/operator/accounts/2"),
+            (Topic::Balance, 9, "/dashboard"),
+            (
+                Topic::DeliveryRate,
+                2,
+                "/dashboard/operator/messages?account=acme&state=failed",
+            ),
+            (Topic::DeliveryRate, 9, "/dashboard/messages?state=failed"),
+        ] {
+            assert_eq!(path(topic, Some(account)), expected);
+        }
     }
 
     #[test]

@@ -170,6 +170,17 @@ mod tests {
     }
 
     #[test]
+    fn no_two_pages_have_the_same_name() {
+        let sections = sections(&person(Role::Operator, Some(1)), "/dashboard");
+        let links = sections.iter().flat_map(|section| &section.links);
+        let mut names: Vec<_> = links.map(|link| link.label).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
+    }
+
+    #[test]
     fn settings_unfold_on_their_own_pages() {
         let admin = person(Role::Admin, Some(1));
         for (here, expected) in [

@@ -45,7 +45,7 @@ pub(crate) struct AlertLine {
     /// What to do about it.
     pub(crate) advice: &'static str,
     /// The page that explains it.
-    pub(crate) path: &'static str,
+    pub(crate) path: String,
 }
 
 /// The result of a form.

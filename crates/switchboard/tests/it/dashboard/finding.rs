@@ -202,6 +202,8 @@ fn older_messages_are_behind_a_link() {
     ));
     let first = listed(&mut browser, "/dashboard/messages?from=AB+1");
     let page = browser.get("/dashboard/messages?from=AB+1").text();
+    let scope = "sort only the messages on this page";
+    assert!(page.contains(scope), "{page}");
     let (_, rest) = page
         .split_once("rel=\"next\"")
         .map_or(("", ""), |(a, b)| (b, a));

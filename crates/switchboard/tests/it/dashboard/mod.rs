@@ -6,7 +6,9 @@
 
 mod account;
 mod account_flows;
+mod alerts;
 pub(crate) mod asking;
+mod bulk;
 mod confirming;
 mod every_page;
 mod finding;
@@ -14,10 +16,15 @@ mod first_message;
 mod first_start;
 mod inbox;
 mod live;
+mod menu;
 mod operator_pages;
+mod phone;
 mod pictures;
 mod reporting;
+mod search_field;
 mod sending;
+mod typed_times;
+mod viber;
 
 use testkit::chrome::{Chrome, Page};
 

@@ -85,10 +85,9 @@ fn a_statement_is_shown_to_its_account(backend: Backend) {
     let page = browser.get("/dashboard/statement");
     assert_eq!(page.status, 200, "{}", page.text());
     let text = page.text();
-    assert!(
-        text.contains("Opening balance") && text.contains("Closing balance"),
-        "{text}"
-    );
+    for expected in ["Opening balance", "Closing balance", "Months are UTC."] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
     let month = in_seconds(0).strftime("%Y-%m").to_string();
     let csv = browser.get(&format!("/dashboard/statement.csv?month={month}"));
     assert_eq!(csv.status, 200);
