@@ -10,15 +10,15 @@ use domain::billing::SpendingRules;
 use domain::person::PasswordHash;
 use domain::ports::{NewSmppUser, NodeInfo, Store};
 use domain::smpp_user::{
-    BindKinds, ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId, SmppLimits,
-    SmppUser, SmppUserOptions, SystemId,
+    BindKinds, ReceiptDate, ReceiptErrorField, ReceiptFormat, ReceiptId, SmppLimits, SmppUser,
+    SmppUserOptions, SystemId,
 };
 use domain::{AccountId, Clock, Permission, SmppUserId, Timestamp};
 use engine::clock::SystemClock;
 use engine::identity::hasher::Hasher;
 use engine::identity::smpp_users::{
-    FollowedUser, SignInRefused, SmppUserChange, SmppUserError, SmppUserInput,
-    SmppUserRegistry, SmppUsers,
+    FollowedUser, SignInRefused, SmppUserChange, SmppUserError, SmppUserInput, SmppUserRegistry,
+    SmppUsers,
 };
 use engine::{Actor, Gate, Node};
 use testkit::TEST_TIMEOUT;

@@ -21,6 +21,9 @@ on_both_backends!(
     a_message_whose_repetition_is_refused_goes_to_no_other_carrier,
 );
 
+/// A date, which is ignored.
+const RETRY_AT: &str = "Retry-After: Wed, 21 Oct 2026 07:28:00 GMT";
+
 fn with_header(status: u16, header: &str) -> Reply {
     Reply::raw(format!(
         "HTTP/1.1 {status} Scripted\r\n{header}\r\ncontent-length: 0\r\n\r\n"
@@ -29,10 +32,13 @@ fn with_header(status: u16, header: &str) -> Reply {
 
 /// The first answer is bad and the second one good. The message is sent again with the same content and reported once.
 fn a_message_survives_every_bad_provider(backend: Backend) {
-    let cases: [(&str, Reply, usize); 8] = [
+    let cases: [(&str, Reply, usize); 15] = [
         ("slow", Reply::hang(), 2),
         ("throttling", with_header(429, "Retry-After: 1"), 2),
+        ("throttling by a date", with_header(429, RETRY_AT), 2),
+        ("throttling without a time", Reply::answer(429, ""), 2),
         ("failing", Reply::answer(503, "nonsense"), 2),
+        ("failing with a time", with_header(503, "Retry-After: 1"), 2),
         ("closing", Reply::close(), 2),
         ("no HTTP", Reply::raw("\u{0}\u{1}\r\n\r\n").then_close(), 2),
         (
@@ -42,6 +48,22 @@ fn a_message_survives_every_bad_provider(backend: Backend) {
         ),
         // It took the message, whatever it says.
         ("nonsense", Reply::answer(200, "<html>\u{0}{{{"), 1),
+        ("empty", Reply::answer(200, ""), 1),
+        (
+            "an ID that is a list",
+            Reply::answer(200, r#"{"messages":[{"id":[1]}]}"#),
+            1,
+        ),
+        (
+            "a word instead of a list",
+            Reply::answer(200, r#"{"messages":"none"}"#),
+            1,
+        ),
+        (
+            "half of it",
+            Reply::answer(200, r#"{"messages":[{"id":"SM"#),
+            1,
+        ),
         ("endless", Reply::answer(200, "x".repeat(1_000_000)), 1),
     ];
     let receiver = Receiver::start();
@@ -58,7 +80,7 @@ fn a_message_survives_every_bad_provider(backend: Backend) {
         providers.push((name, provider));
     }
     for (index, (name, _)) in providers.iter().enumerate() {
-        let number = format!("3712000000{index}");
+        let number = format!("371200000{index:02}");
         let route = format!("[[route]]\nprefix = [\"{number}\"]\ncarriers = [\"{name}\"]\n");
         config.push_str(&route);
     }
@@ -68,7 +90,7 @@ fn a_message_survives_every_bad_provider(backend: Backend) {
             send(
                 &service,
                 &receiver,
-                &json!({ "to": format!("+3712000000{index}") }),
+                &json!({ "to": format!("+371200000{index:02}") }),
             )
         })
         .collect();

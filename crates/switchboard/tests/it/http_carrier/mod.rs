@@ -1,8 +1,10 @@
 //! Carriers that are called by HTTP: the real program against a scripted provider.
 
 mod bad_providers;
+mod bad_reports;
 mod commands;
 mod descriptions;
+mod looked_up;
 mod lookups;
 mod lost_answers;
 mod more_presets;

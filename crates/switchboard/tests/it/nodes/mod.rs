@@ -7,6 +7,7 @@ mod pooler;
 mod roles;
 mod rolling;
 mod rules;
+mod stored_carriers;
 mod takeover;
 mod waiting;
 
