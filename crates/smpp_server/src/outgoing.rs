@@ -14,7 +14,7 @@ pub(crate) struct Outgoing {
 /// Where the client's answer goes. Dropped when the session ends without one.
 pub(crate) struct Answered(oneshot::Sender<Answer>);
 
-/// What became of a delivery.
+/// The result of a delivery.
 pub(crate) enum Answer {
     /// The client's answer.
     Status(Status),

@@ -44,7 +44,7 @@ pub(super) fn from_rest(options: &Timed, backend: Backend) -> Result<Flow> {
     flow::run(&first, settings(options.measured))
 }
 
-/// What came of the messages of a client that speaks SMPP.
+/// Results of the messages of an SMPP client.
 pub(super) struct Chain {
     /// Receipts a second.
     pub(super) rate: u64,

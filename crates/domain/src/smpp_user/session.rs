@@ -19,7 +19,7 @@ pub struct SmppSession {
     pub report: SessionReport,
 }
 
-/// What a session did until now.
+/// What a session has done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionReport {
     pub kind: BindKind,

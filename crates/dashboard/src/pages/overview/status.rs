@@ -81,7 +81,7 @@ impl MessageList<'_> {
 #[derive(Clone, Copy)]
 struct Interval {
     since: Timestamp,
-    /// `None` until now.
+    /// `None`: the present time.
     until: Option<Timestamp>,
 }
 
