@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::contents::{DatabaseContents, Row};
 use super::handset_checker;
 use super::log::{Answer, Fault, Observations, Report, RequestRecord, Submit};
+use super::requests::REFUSED;
 use super::smpp_checker;
 
 /// How late a message may be once all faults are over, not counting stalls of the machine.
@@ -164,7 +165,7 @@ impl Checker<'_> {
     /// Each message has exactly one final state, the expected one, and it never changes.
     fn check_final_states(&mut self) {
         for record in self.observed.requests.values() {
-            for (id, (_, final_state)) in record
+            for (id, (to, final_state)) in record
                 .ids()
                 .unwrap_or_default()
                 .iter()
@@ -176,6 +177,7 @@ impl Checker<'_> {
                 // A message may still wait if the request to cancel it failed.
                 let may_wait = record.request.is_cancelled
                     && !matches!(record.cancelled, Some(Answer::Ids(_)));
+                let may_wait = may_wait || self.may_be_taken(record.request.number, *to);
                 if row.final_state.is_none() && !may_wait {
                     self.verdict.lost += 1;
                     self.violation(format!(
@@ -203,6 +205,15 @@ impl Checker<'_> {
                 ));
             }
         }
+    }
+
+    /// Whether the carrier may have a message to the refused number. It may if the answer to the first attempt was lost: the
+    /// refusal of a repetition says nothing about that attempt, so the message is repeated, and waits.
+    fn may_be_taken(&self, number: u64, to: u64) -> bool {
+        let mut parts = HashSet::new();
+        let submits = self.observed.submits.iter();
+        let mut of_message = submits.filter(|submit| (submit.number, submit.to) == (number, to));
+        to == REFUSED.0 && !of_message.all(|submit| parts.insert(submit.part))
     }
 
     /// Each report was received at least once or still waits; all reports of a message are equal.
@@ -303,8 +314,12 @@ impl Checker<'_> {
         for (part, times) in &mut parts {
             times.sort_unstable();
             let mut used = HashSet::new();
-            for pair in times.windows(2) {
+            for (index, pair) in times.windows(2).enumerate() {
                 self.verdict.duplicates += 1;
+                // Each refused repetition leads to another one.
+                if part.1 == REFUSED.0 && index > 0 {
+                    continue;
+                }
                 let cause = find_cause(&self.observed.faults, pair, &used);
                 match cause {
                     Some(fault) => {

@@ -7,6 +7,8 @@ use super::contents::{AccountFunds, DatabaseContents, Row};
 use super::log::{Answer, CANCELLED, Fault, Observations, Report, RequestRecord, Stall, Submit};
 use super::requests::PlannedRequest;
 
+mod repetitions;
+
 const STRICT: Tolerance = Tolerance {
     unknown_commits: false,
 };
@@ -429,26 +431,6 @@ fn each_violation_is_found() {
             "{name}: {violations:?}"
         );
     }
-}
-
-#[test]
-fn duplicates_that_a_fault_explains_are_no_violation() {
-    let mut input = CheckerInput::new();
-    input.observed.faults.push(Fault {
-        from_ms: 1000,
-        until_ms: 2000,
-        max_duplicates: 1,
-    });
-    let to = input.record(1).request.to[0].0;
-    input.submit(1, to, 1500);
-    let verdict = input.check();
-    assert_eq!(verdict.violations, Vec::<String>::new());
-    assert_eq!(verdict.duplicates, 1);
-
-    let mut input = CheckerInput::new();
-    input.observed.reports.remove(&11);
-    input.contents.undelivered_reports.insert(11);
-    assert_eq!(input.check().violations, Vec::<String>::new());
 }
 
 #[test]
