@@ -180,6 +180,19 @@ impl RecordedChange<'_> {
     }
 }
 
+/// Describes what a change changes, from the facts before and after it, each with its name.
+pub(crate) fn differences<const N: usize>(
+    before: [(&str, String); N],
+    after: [(&str, String); N],
+) -> String {
+    let both = before.into_iter().zip(after);
+    let changed = both.filter(|(before, after)| before != after);
+    let changed: Vec<String> = changed
+        .map(|((name, before), (_, after))| format!("{name} {before} → {after}"))
+        .collect();
+    changed.join("; ")
+}
+
 /// Replaces control characters, which people may have typed, so that an entry stays on one line.
 fn on_one_line(text: &str, max_chars: usize) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };

@@ -104,7 +104,7 @@ fn read_destinations<'a>(
     Ok(recipients)
 }
 
-/// Reads a message to several recipients, as long as none of them is refused when it is stored.
+/// Reads a message to several recipients. Storing it may still refuse some of them.
 pub(crate) fn read(multi: &SubmitMulti, system_id: &str, now: Timestamp) -> Result<Order, Status> {
     let mut unsuccessful = Vec::new();
     let recipients = read_destinations(&multi.destinations, &mut unsuccessful)?;

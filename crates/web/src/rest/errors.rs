@@ -39,7 +39,7 @@ const HEADERS: [(&str, &str, &str); 6] = [
     (
         "RateLimit",
         "string",
-        "What is left of the account's rate limit; absent if it has none.",
+        "How many requests the account may still make now; absent if it has no rate limit.",
     ),
     (
         "RateLimit-Policy",

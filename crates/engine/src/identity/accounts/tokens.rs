@@ -6,7 +6,7 @@ use domain::{AccountId, AllowList, Timestamp, TokenId, TokenSecret};
 use jiff::SignedDuration;
 
 use super::{AccountError, Accounts};
-use crate::audit::{Action, Actor};
+use crate::audit::{self, Action, Actor};
 use crate::entropy;
 
 /// A token was replaced.
@@ -208,12 +208,7 @@ fn differences(before: &TokenInput, after: &TokenInput) -> String {
             ("expiry", expiry.unwrap_or_else(|| "never".to_owned())),
         ]
     };
-    let both = facts(before).into_iter().zip(facts(after));
-    let changed = both.filter(|(before, after)| before != after);
-    let changed: Vec<String> = changed
-        .map(|((name, before), (_, after))| format!("{name} {before} → {after}"))
-        .collect();
-    changed.join("; ")
+    audit::differences(facts(before), facts(after))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use domain::smpp_user::{
 };
 use domain::{AccountId, Clock, SmppUserId};
 
-use crate::audit::{Action, Actor, Audit};
+use crate::audit::{self, Action, Actor, Audit};
 use crate::entropy;
 use crate::identity::hasher::{Busy, Hasher};
 
@@ -279,12 +279,7 @@ fn describe(options: &SmppUserOptions) -> String {
 
 /// Describes what a change changes.
 fn differences(before: &SmppUserOptions, after: &SmppUserOptions) -> String {
-    let both = facts(before).into_iter().zip(facts(after));
-    let changed = both.filter(|(before, after)| before != after);
-    let changed: Vec<String> = changed
-        .map(|((name, before), (_, after))| format!("{name} {before} → {after}"))
-        .collect();
-    changed.join("; ")
+    audit::differences(facts(before), facts(after))
 }
 
 #[cfg(test)]
