@@ -26,7 +26,9 @@ impl Delivery {
     ) -> Self {
         let mut state = shared.lock();
         state.handling += 1;
-        state.last_message = Instant::now();
+        let now = Instant::now();
+        state.last_message = now;
+        state.record_activity(now);
         drop(state);
         Self {
             shared,

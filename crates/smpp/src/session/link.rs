@@ -52,8 +52,7 @@ pub(super) struct State {
     /// How many octets of `out` are responses.
     replies: usize,
     pub(super) outstanding: Outstanding,
-    /// Our unanswered `enquire_link`.
-    pub(super) probe: Option<(u32, Sent)>,
+    pub(super) probe: Option<Probe>,
     /// When the link was last probed because of a late answer.
     pub(super) late_probe: Option<Instant>,
     /// When something was last received.
@@ -63,6 +62,16 @@ pub(super) struct State {
     pub(super) clock: Clock,
     /// How many messages from the SMSC are being handled.
     pub(super) handling: usize,
+}
+
+/// Our unanswered `enquire_link`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probe {
+    pub(super) sequence: u32,
+    pub(super) sent: Sent,
+    /// Since then the SMSC has neither sent nor answered a message. Its answer to the probe may wait behind the messages
+    /// that it sends.
+    pub(super) silent_since: Sent,
 }
 
 #[derive(Debug)]
@@ -177,6 +186,9 @@ impl Shared {
                 answered += 1;
             }
         }
+        if answered > 0 && state.probe.is_some() {
+            state.record_activity(Instant::now());
+        }
         let drained = state.outstanding.is_empty() && !matches!(state.phase, Phase::Open);
         drop(state);
         self.release(answered, wakers);
@@ -286,12 +298,20 @@ impl State {
     }
 
     fn take_sequence(&mut self) -> u32 {
-        let probe = self.probe.map(|(sequence, _)| sequence);
+        let probe = self.probe.map(|probe| probe.sequence);
         let unbind = match self.phase {
             Phase::Unbinding { unbind, .. } => unbind,
             _ => None,
         };
         self.outstanding.take_sequence([probe, unbind])
+    }
+
+    /// Records that the SMSC sent a message or answered one.
+    pub(super) fn record_activity(&mut self, now: Instant) {
+        if let Some(probe) = &mut self.probe {
+            probe.silent_since.at = now;
+            probe.silent_since.active = self.clock.active(now);
+        }
     }
 
     /// Adds one of the session's own requests to the write buffer.
@@ -336,7 +356,7 @@ impl State {
     /// Handles the response to one of the session's own requests. Returns false if there is none with this sequence
     /// number.
     pub(super) fn answered(&mut self, sequence: u32) -> bool {
-        if self.probe.is_some_and(|(probe, _)| probe == sequence) {
+        if self.probe.is_some_and(|probe| probe.sequence == sequence) {
             self.probe = None;
             return true;
         }

@@ -32,9 +32,10 @@ pub struct SessionOptions {
     /// The timeout of the bind.
     pub bind_timeout: Duration,
     /// The timeout of any other answer, after which the link is probed with `enquire_link`. The probe has the same
-    /// timeout.
+    /// timeout, which begins again with each message that the SMSC sends or answers.
     pub response_timeout: Duration,
-    /// How long to wait for the answer to a message while the link answers its probes. At least `response_timeout`.
+    /// How long to wait for the answer to a message while the link answers its probes, and for the answer to a probe
+    /// while the SMSC sends or answers messages. At least `response_timeout`.
     pub late_answer: Duration,
     /// After this long without receiving anything, the link is probed. Zero: only when an answer is late.
     pub enquire_every: Duration,

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use super::clock::add_saturating;
-use super::link::{Phase, Shared, State};
+use super::link::{Limits, Phase, Probe, Shared, State};
 use super::{EndReason, SubmitError};
 use crate::{Body, Pdu};
 
@@ -79,15 +79,28 @@ impl State {
 
     fn probe_link(&mut self, shared: &Shared) {
         if self.probe.is_none() {
-            self.probe = Some(self.request(shared, Body::EnquireLink));
+            let (sequence, sent) = self.request(shared, Body::EnquireLink);
+            self.probe = Some(Probe {
+                sequence,
+                sent,
+                silent_since: sent,
+            });
         }
+    }
+
+    /// The time until a probe without an answer ends the session. An SMSC that sends or answers messages meanwhile gets as
+    /// long as for a late answer.
+    fn probe_left(&self, probe: Probe, limits: Limits, now: Instant) -> Duration {
+        let silent = self.clock.left(probe.silent_since, now, limits.response);
+        let whole = self.clock.left(probe.sent, now, limits.late);
+        silent.min(whole)
     }
 
     /// Does what is due and returns when to check again, or why the session must end.
     fn step(&mut self, shared: &Shared, now: Instant) -> Result<Instant, EndReason> {
         let limits = shared.limits;
-        if let Some((_, sent)) = self.probe
-            && self.clock.left(sent, now, limits.response).is_zero()
+        if let Some(probe) = self.probe
+            && self.probe_left(probe, limits, now).is_zero()
         {
             return Err(EndReason::NotAnswering);
         }
@@ -107,11 +120,8 @@ impl State {
         if let Some(until) = self.step_unbind(shared, now)? {
             next = next.min(until);
         }
-        if let Some((_, sent)) = self.probe {
-            next = next.min(add_saturating(
-                now,
-                self.clock.left(sent, now, limits.response),
-            ));
+        if let Some(probe) = self.probe {
+            next = next.min(add_saturating(now, self.probe_left(probe, limits, now)));
         }
         Ok(next)
     }
@@ -187,6 +197,49 @@ impl State {
                 Err(EndReason::Dropped)
             }
             Phase::Ended => Err(EndReason::Stopped),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::session::link::Shared;
+    use crate::session::{EndReason, SessionOptions};
+
+    /// How many seconds after a probe the session ends. The SMSC does not answer it, but sends messages at these seconds.
+    fn ends_after(active_at: &[u64]) -> Option<u64> {
+        let options = SessionOptions {
+            response_timeout: Duration::from_secs(10),
+            late_answer: Duration::from_mins(1),
+            ..SessionOptions::default()
+        };
+        let shared = Shared::new(&options);
+        let mut state = shared.lock();
+        state.probe_link(&shared);
+        let sent = state.probe.expect("it was just sent").sent.at;
+        (0..100).find(|second| {
+            let now = sent + Duration::from_secs(*second);
+            if active_at.contains(second) {
+                state.record_activity(now);
+            }
+            let next = state.step(&shared, now);
+            next.is_err_and(|why| why == EndReason::NotAnswering)
+        })
+    }
+
+    #[test]
+    fn an_smsc_that_sends_messages_may_answer_a_probe_late() {
+        let always: Vec<u64> = (0..100).collect();
+        for (case, active_at, ends) in [
+            ("it sends nothing", &[][..], 10),
+            ("it sends one message", &[9], 19),
+            ("it sends too late", &[11], 10),
+            ("it sends several messages", &[9, 18, 27], 37),
+            ("it sends all the time and never answers", &always, 60),
+        ] {
+            assert_eq!(ends_after(active_at), Some(ends), "{case}");
         }
     }
 }

@@ -327,7 +327,9 @@ impl Checker<'_> {
                         *caused.entry(fault).or_default() += 1;
                     }
                     None => {
-                        self.violation(format!("{part:?} was sent at {pair:?} without a cause"));
+                        self.violation(format!(
+                            "{part:?} was sent at {pair:?} without a cause: {times:?} in all"
+                        ));
                     }
                 }
             }
