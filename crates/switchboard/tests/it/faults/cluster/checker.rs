@@ -320,7 +320,12 @@ impl Checker<'_> {
                 if part.1 == REFUSED.0 && index > 0 {
                     continue;
                 }
-                let cause = find_cause(&self.observed.faults, pair, &used);
+                // The first one that came may repeat one that a fault swallowed.
+                let from = match self.observed.requests.get(&part.0) {
+                    Some(record) if part.1 == REFUSED.0 => record.began_ms,
+                    _ => pair[0],
+                };
+                let cause = find_cause(&self.observed.faults, [from, pair[1]], &used);
                 match cause {
                     Some(fault) => {
                         used.insert(fault);
@@ -399,9 +404,13 @@ fn check_report_contents(id: u64, reports: &[Report], row: Option<&Row>) -> Opti
     Some(format!("{id} was reported as {wrong:?} and is {row:?}"))
 }
 
-/// A fault between two submits, or during the first, that explains no other duplicate of this part.
-pub(super) fn find_cause(faults: &[Fault], pair: &[u64], used: &HashSet<usize>) -> Option<usize> {
-    let fits = |fault: &Fault| fault.from_ms <= pair[1] && fault.until_ms + IN_FLIGHT_MS >= pair[0];
+/// A fault between two moments, or during the first, that explains no other duplicate of this part.
+pub(super) fn find_cause(
+    faults: &[Fault],
+    [from, until]: [u64; 2],
+    used: &HashSet<usize>,
+) -> Option<usize> {
+    let fits = |fault: &Fault| fault.from_ms <= until && fault.until_ms + IN_FLIGHT_MS >= from;
     let mut unused = (0..faults.len()).filter(|at| !used.contains(at));
     unused.find(|at| fits(&faults[*at]))
 }

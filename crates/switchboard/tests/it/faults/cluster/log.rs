@@ -32,6 +32,8 @@ pub(super) enum Answer {
 #[derive(Debug, Clone)]
 pub(super) struct RequestRecord {
     pub(super) request: PlannedRequest,
+    /// When its first attempt began.
+    pub(super) began_ms: u64,
     pub(super) answers: Vec<Answer>,
     /// The answer to the request to cancel it; `None` if there was none.
     pub(super) cancelled: Option<Answer>,
@@ -160,6 +162,7 @@ impl Log {
     pub(super) fn record_request(&self, request: &PlannedRequest) {
         let record = RequestRecord {
             request: request.clone(),
+            began_ms: self.now_ms(),
             answers: Vec::new(),
             cancelled: None,
         };

@@ -14,7 +14,7 @@ pub(super) fn check(observed: &Observations, tolerance: Tolerance, verdict: &mut
         times.sort_unstable();
         for pair in times.windows(2) {
             verdict.repeated_receipts += 1;
-            let cause = find_cause(&observed.faults, pair, &HashSet::new());
+            let cause = find_cause(&observed.faults, [pair[0], pair[1]], &HashSet::new());
             if cause.is_none() && !tolerance.unknown_commits {
                 let violation = format!("the receipt of {id} came at {pair:?} without a cause");
                 verdict.violations.push(violation);

@@ -71,6 +71,7 @@ impl CheckerInput {
         let number = request.number;
         let record = RequestRecord {
             request: request.clone(),
+            began_ms: 100,
             answers: answers.to_vec(),
             cancelled: None,
         };

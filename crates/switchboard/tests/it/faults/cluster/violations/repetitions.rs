@@ -1,6 +1,6 @@
 //! Repetitions that a fault explains are no violation.
 
-use super::super::log::{Answer, Fault};
+use super::super::log::{Answer, Fault, Submit};
 use super::super::requests::{PlannedRequest, REFUSED};
 use super::CheckerInput;
 
@@ -50,4 +50,12 @@ fn a_refused_repetition_leads_to_another_one() {
         max_duplicates: 1,
     });
     assert_eq!(input.check().violations, Vec::<String>::new());
+
+    // The first attempt did not even come.
+    let came = |submit: &Submit| submit.number != 7 || submit.at_ms == 4500;
+    input.observed.submits.retain(came);
+    input.submit(7, REFUSED.0, 9000);
+    assert_eq!(input.check().violations, Vec::<String>::new());
+    input.record(7).began_ms = 4500;
+    assert_eq!(input.check().violations.len(), 1);
 }
