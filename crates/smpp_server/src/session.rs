@@ -4,6 +4,7 @@ mod bound;
 mod flush;
 mod silence;
 
+use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -225,14 +226,13 @@ async fn admit(
     };
     let users = &server.engine.smpp_users;
     let user = users.sign_in(system_id, password, peer.address).await;
-    let user = user.map_err(|refused| match refused {
-        SignInRefused::WrongPassword | SignInRefused::NotAllowedFrom => Status::ESME_RINVPASWD,
-        SignInRefused::Slowed => Status::ESME_RTHROTTLED,
-        SignInRefused::AccountSuspended => Status::ESME_RBINDFAIL,
-        SignInRefused::StoreAway(error) => {
-            tracing::warn!(%error, "an SMPP user could not be read");
-            Status::ESME_RSYSERR
-        }
+    let user = user.map_err(|refused| {
+        let system_id = match refused {
+            // It may be a password in the wrong field.
+            SignInRefused::UnknownSystemId => None,
+            _ => Some(system_id),
+        };
+        refuse_bind(system_id, peer, &refused)
     })?;
     let kind = match kind {
         BindKind::Transmitter => smpp_user::BindKind::Transmitter,
@@ -240,11 +240,19 @@ async fn admit(
         BindKind::Transceiver => smpp_user::BindKind::Transceiver,
     };
     if !user.may_bind(kind, peer.address) {
+        log_refused(
+            Some(system_id),
+            peer,
+            &"the user may not make this kind of bind",
+        );
         return Err(Status::ESME_RBINDFAIL);
     }
     let counted = users.bind(&user, kind).await;
     let counted = counted.map_err(|refused| match refused {
-        BindRefused::TooMany => Status::ESME_RBINDFAIL,
+        BindRefused::TooMany => {
+            log_refused(Some(system_id), peer, &refused);
+            Status::ESME_RBINDFAIL
+        }
         BindRefused::Store(error) => {
             tracing::warn!(%error, "a session of an SMPP user could not be counted");
             Status::ESME_RSYSERR
@@ -266,4 +274,27 @@ async fn admit(
         session,
         outgoing,
     })
+}
+
+/// What a bind that is refused is answered with.
+fn refuse_bind(system_id: Option<&str>, peer: Peer, refused: &SignInRefused) -> Status {
+    let status = match refused {
+        SignInRefused::UnknownSystemId
+        | SignInRefused::WrongPassword
+        | SignInRefused::NotAllowedFrom => Status::ESME_RINVPASWD,
+        SignInRefused::AccountSuspended => Status::ESME_RBINDFAIL,
+        // The log would grow with each attempt.
+        SignInRefused::Slowed => return Status::ESME_RTHROTTLED,
+        SignInRefused::StoreAway(error) => {
+            tracing::warn!(%error, "an SMPP user could not be read");
+            return Status::ESME_RSYSERR;
+        }
+    };
+    log_refused(system_id, peer, refused);
+    status
+}
+
+/// Tells the operator more than the client learns.
+fn log_refused(system_id: Option<&str>, peer: Peer, why: &dyn Display) {
+    tracing::info!(system_id, address = %peer.address, "an SMPP bind was refused: {why}");
 }

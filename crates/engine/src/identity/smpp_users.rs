@@ -48,11 +48,13 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 /// How many checked passwords are remembered.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// Why a bind is refused. To a client, a wrong password and an address that is not allowed should look the same.
+/// Why a bind is refused. To a client, an unknown system ID, a wrong password and an address that is not allowed should
+/// look the same.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInRefused {
-    /// The system ID is unknown or revoked, or the password is wrong. Callers do not learn which.
-    #[error("the system ID or the password is wrong")]
+    #[error("the system ID is unknown or revoked")]
+    UnknownSystemId,
+    #[error("the password is wrong")]
     WrongPassword,
     /// The password is right, but the user may not bind from this address.
     #[error("the user may not bind from this address")]
@@ -203,6 +205,7 @@ impl SmppUsers {
             None => None,
         };
         let network = throttle::network(from);
+        let is_known = found.is_some();
         let (user, stored) = found
             .map(|found| (Arc::new(found.user), found.password))
             .unzip();
@@ -222,8 +225,11 @@ impl SmppUsers {
             }
         };
         let Some(user) = user.filter(|_| is_right) else {
-            tracing::info!(address = %from, "an SMPP bind was refused: wrong system ID or password");
-            return Err(SignInRefused::WrongPassword);
+            return Err(if is_known {
+                SignInRefused::WrongPassword
+            } else {
+                SignInRefused::UnknownSystemId
+            });
         };
         self.store.uncount_attempt(&keys).await?;
         Ok(user)

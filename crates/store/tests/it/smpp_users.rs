@@ -226,17 +226,18 @@ async fn the_right_password_binds_from_allowed_addresses(store: Arc<dyn Store>) 
             "{refused:?}"
         );
     }
-    for (name, given) in [
-        ("acme", "wrong"),
-        ("acme", ""),
-        ("ACME", password.as_str()),
-        ("not a system ID", password.as_str()),
+    for (name, given, expected) in [
+        ("acme", "wrong", SignInRefused::WrongPassword),
+        ("acme", "", SignInRefused::WrongPassword),
+        ("ACME", password.as_str(), SignInRefused::UnknownSystemId),
+        (
+            "not an ID",
+            password.as_str(),
+            SignInRefused::UnknownSystemId,
+        ),
     ] {
-        let refused = users.sign_in(name, given, HERE).await;
-        assert!(
-            matches!(refused, Err(SignInRefused::WrongPassword)),
-            "{name}: {refused:?}"
-        );
+        let refused = users.sign_in(name, given, HERE).await.unwrap_err();
+        assert_eq!(refused.to_string(), expected.to_string(), "{name}");
     }
     let suspended = fixture.store.set_suspended("acme", true).await;
     assert!(suspended.expect("answers"));
@@ -309,7 +310,7 @@ async fn bound_sessions_learn_about_changes(store: Arc<dyn Store>) {
     wait_for(&mut late, |now| now.is_none()).await;
     wait_until(async || {
         let refused = users.sign_in("acme", &password, HERE).await;
-        matches!(refused, Err(SignInRefused::WrongPassword))
+        matches!(refused, Err(SignInRefused::UnknownSystemId))
     })
     .await;
     users.stop();

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use serde_json::Value;
 use testkit::Backend;
 
 use super::raw::{
@@ -54,6 +55,7 @@ fn requests_are_refused_with_the_status_of_their_rule() {
     let mut receiver = Client::bound(address, BIND_RECEIVER, "acme", &password);
     let third = Client::connect(address).bind(BIND_TRANSMITTER, "acme", &password);
     assert_eq!(third.status, RBINDFAIL, "two binds are the most");
+    the_log_says_why_binds_are_refused(&service, address);
     let submit = receiver.ask(SUBMIT, &Submit::default().body());
     assert_eq!(submit.status, RINVBNDSTS, "a receiver does not send");
     assert_eq!(
@@ -196,6 +198,35 @@ fn a_repeated_message_is_stored_once(client: &mut Client) {
     assert_eq!(send(b"once", 1), id);
     assert_ne!(send(b"once", 2), id, "another reference");
     assert_ne!(send(b"another text", 1), id);
+}
+
+/// The client learns less: strangers must not find out which system IDs there are.
+fn the_log_says_why_binds_are_refused(service: &Service, address: SocketAddr) {
+    let elsewhere = ["--allow-ip", "192.0.2.0/24"];
+    let password = create_user(&service.server, "elsewhere", &elsewhere);
+    for (system_id, given) in [("stranger", "guessed"), ("elsewhere", &password)] {
+        let refused = Client::connect(address).bind(BIND_TRANSMITTER, system_id, given);
+        assert_eq!(refused.status, RINVPASWD, "{system_id}");
+    }
+    for (system_id, why) in [
+        (Some("acme"), "the password is wrong"),
+        (Some("acme"), "the user has as many sessions as it may have"),
+        (None, "the system ID is unknown or revoked"),
+        (Some("elsewhere"), "the user may not bind from this address"),
+    ] {
+        let line = wait_for(why, || {
+            let output = service.server.output();
+            let found = output.lines().find(|line| line.contains(why))?;
+            serde_json::from_str::<Value>(found).ok()
+        });
+        assert_eq!(line["message"], format!("an SMPP bind was refused: {why}"));
+        assert_eq!(line["address"], "127.0.0.1", "{line}");
+        assert_eq!(line["system_id"].as_str(), system_id, "{line}");
+    }
+    let output = service.server.output();
+    for secret in ["stranger", "guessed", &password] {
+        assert!(!output.contains(secret), "{secret}");
+    }
 }
 
 fn a_user_may_only_do_what_was_allowed(service: &Service, address: SocketAddr) {
