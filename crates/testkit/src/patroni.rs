@@ -110,6 +110,20 @@ impl Patroni {
         roles.iter().position(|role| *role == Some(Role::Leader))
     }
 
+    /// Waits until there is a leader, and returns its index.
+    pub fn wait_for_leader(&self) -> Result<usize> {
+        let start = Instant::now();
+        loop {
+            if let Some(leader) = self.leader() {
+                return Ok(leader);
+            }
+            if start.elapsed() > TEST_TIMEOUT {
+                bail!("no leader: {:?}\n{}", self.roles(), self.logs());
+            }
+            thread::sleep(POLL);
+        }
+    }
+
     /// Whether all members run, one as the leader and one as its synchronous standby.
     pub fn is_in_sync(&self) -> bool {
         self.roles().is_ok_and(|roles| {
@@ -192,12 +206,30 @@ impl Patroni {
         send_signal("CONT", self.etcd.id())
     }
 
-    /// Makes the synchronous standby the leader (a planned switchover).
-    pub fn switch_over(&self) -> Result<()> {
+    /// Makes the synchronous standby the leader (a planned switchover). Patroni gives up after a while, and refuses while
+    /// a member does not answer quickly; then it is asked again, as an operator would do it.
+    pub fn switch_over(&mut self) -> Result<()> {
+        let start = Instant::now();
+        let before = self.wait_for_leader()?;
+        while self.wait_for_leader()? == before {
+            self.wait_until_in_sync()?;
+            if let Err(error) = self.try_to_switch_over(before) {
+                println!("no switchover: {error:#}");
+                if start.elapsed() > TEST_TIMEOUT {
+                    return Err(error);
+                }
+                thread::sleep(POLL);
+            }
+        }
+        Ok(())
+    }
+
+    fn try_to_switch_over(&self, leader: usize) -> Result<()> {
         let roles = self.roles()?;
-        let find = |role| roles.iter().position(|found| *found == Some(role));
-        let leader = find(Role::Leader).context("no leader")?;
-        let candidate = find(Role::SyncStandby).context("no synchronous standby")?;
+        let candidate = roles
+            .iter()
+            .position(|role| *role == Some(Role::SyncStandby));
+        let candidate = candidate.context("no synchronous standby")?;
         let names = json!({
             "leader": self.members[leader].name(),
             "candidate": self.members[candidate].name(),

@@ -148,13 +148,8 @@ impl AdminConnection {
         done.map_err(|error| format!("{error:?}"))
     }
 
-    /// How many messages have not ended, without those that are scheduled for more than a minute from now.
-    pub(super) fn unfinished(&self) -> Result<i64, String> {
-        let rows = self.query(
-            "SELECT count(*) FROM message WHERE final_us IS NULL AND (scheduled_us IS NULL
-             OR scheduled_us < extract(epoch FROM now()) * 1000000 + 60000000)",
-        )?;
-        Ok(rows[0].get(0))
+    pub(super) fn count(&self, sql: &str) -> Result<i64, String> {
+        Ok(self.query(sql)?[0].get(0))
     }
 
     /// Shows the rows of messages that have not ended, to find the cause.
@@ -286,15 +281,10 @@ pub(super) fn read_sqlite(file: &Path) -> rusqlite::Result<DatabaseContents> {
     })
 }
 
-/// [`AdminConnection::unfinished`] for a `SQLite` file.
-pub(super) fn unfinished_sqlite(file: &Path) -> rusqlite::Result<i64> {
+/// [`AdminConnection::count`] for a `SQLite` file.
+pub(super) fn count_sqlite(file: &Path, sql: &str) -> rusqlite::Result<i64> {
     let db = rusqlite::Connection::open(file)?;
-    db.query_row(
-        "SELECT count(*) FROM message WHERE final_us IS NULL AND (scheduled_us IS NULL
-         OR scheduled_us < (CAST(strftime('%s', 'now') AS INTEGER) + 60) * 1000000)",
-        [],
-        |row| row.get(0),
-    )
+    db.query_row(sql, [], |row| row.get(0))
 }
 
 fn list<T>(

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use domain::Clock as _;
+use engine::clock::SystemClock;
 use serde_json::Value;
 use testkit::receiver::{Receiver, Reply, Request};
 use testkit::relay::Relay;
@@ -35,6 +37,10 @@ const SLOW_ONE_IN: u64 = 29;
 const SLOW_ANSWER: Duration = Duration::from_secs(2);
 /// If no message has ended for this long, the rest are stuck.
 const STUCK_AFTER: Duration = Duration::from_mins(3);
+/// A message is overdue this long after its time.
+const OVERDUE_US: i64 = 1_000_000;
+/// Nobody waits for messages that are scheduled for later than this from now.
+const FAR_AHEAD_US: i64 = 60_000_000;
 const RATES: &str = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n\
     Latvia,LV,All,All,247,,0.05\n";
 
@@ -216,6 +222,14 @@ impl Cluster {
         }
     }
 
+    /// Until then, messages of dead nodes wait.
+    pub(super) fn wait_until_dead_nodes_are_removed(&self) {
+        let nodes = i64::try_from(self.nodes.len()).expect("a few");
+        wait_until("dead nodes are removed", || {
+            self.count("SELECT count(*) FROM node") == nodes
+        });
+    }
+
     fn wait_until_ready(&self) {
         wait_until("all nodes are ready", || {
             let ready = |node: &Node| Caller::is_ready(node.server.addr());
@@ -229,9 +243,10 @@ impl Cluster {
     /// Called once all faults are over: lets everything finish, then checks all guarantees.
     pub(super) fn finish(mut self, callers: Callers, tolerance: Tolerance) -> Verdict {
         self.wait_until_ready();
-        self.log.faults_are_over();
         let smpp_clients = callers.stop();
         self.network.add_texts(false);
+        self.wait_for_backlog();
+        self.log.faults_are_over();
         let mut caller = Caller::new(&self.endpoints(), 0);
         for _ in 0..SCHEDULED {
             caller.send(&PlannedRequest::make_scheduled(&self.log), || false);
@@ -287,13 +302,34 @@ impl Cluster {
         }
     }
 
+    /// Waits until no message is overdue: one behind a backlog is late without a fault. Only without callers, because a
+    /// slow machine may never catch up with them.
+    fn wait_for_backlog(&self) {
+        wait_while_decreasing(|| {
+            let before_us = now_us() - OVERDUE_US;
+            self.count(&format!(
+                "SELECT count(*) FROM queue WHERE due_us < {before_us}"
+            ))
+        });
+    }
+
     /// A backlog may take long, as long as messages keep ending.
     fn wait_for_final_states(&self) {
-        let unfinished = || match &self.database {
-            Database::Sqlite => contents::unfinished_sqlite(&self.file()).unwrap_or(i64::MAX),
-            Database::Postgres { .. } => self.admin().unfinished().unwrap_or(i64::MAX),
-        };
-        wait_while_decreasing(unfinished);
+        wait_while_decreasing(|| {
+            let before_us = now_us() + FAR_AHEAD_US;
+            self.count(&format!(
+                "SELECT count(*) FROM message WHERE final_us IS NULL
+                 AND (scheduled_us IS NULL OR scheduled_us < {before_us})"
+            ))
+        });
+    }
+
+    /// The number that the statement finds; more than any if it fails.
+    pub(super) fn count(&self, sql: &str) -> i64 {
+        match &self.database {
+            Database::Sqlite => contents::count_sqlite(&self.file(), sql).unwrap_or(i64::MAX),
+            Database::Postgres { .. } => self.admin().count(sql).unwrap_or(i64::MAX),
+        }
     }
 
     fn wait_for_reports(&self) {
@@ -369,6 +405,10 @@ fn wait_while_decreasing(left: impl Fn() -> i64) {
         }
         thread::sleep(POLL * 20); // tidy: polls a state that nothing announces
     }
+}
+
+fn now_us() -> i64 {
+    SystemClock.now().as_microsecond()
 }
 
 /// Imports prices, creates an account that may send, and returns its token.

@@ -7,7 +7,6 @@ use testkit::Patroni;
 
 use super::database::ALLOW_UNKNOWN_COMMITS;
 use super::nodes::{Cluster, Database, Setup, WINDOW};
-use super::pooler::{OVERDUE, REGISTERED, count};
 use super::scenario::ScenarioResult;
 use crate::faults::rng::Rng;
 use crate::faults::waiting::wait_until;
@@ -65,10 +64,7 @@ pub(super) fn disturbed(cycles: usize) -> ScenarioResult {
         // Nodes that have no database for longer than their lease may declare each other dead.
         cluster.log.record_fault(from, NODES * WINDOW);
     }
-    wait_until("dead nodes are removed", || {
-        count(&cluster, REGISTERED) == NODES
-    });
-    wait_until("the backlog is gone", || count(&cluster, OVERDUE) == 0);
+    cluster.wait_until_dead_nodes_are_removed();
     let verdict = cluster.finish(callers, ALLOW_UNKNOWN_COMMITS);
     if !verdict.violations.is_empty() {
         println!("{}", patroni.logs());
@@ -79,7 +75,7 @@ pub(super) fn disturbed(cycles: usize) -> ScenarioResult {
 impl PatroniFault {
     /// Starts the fault, waits until messages are answered again, and ends the fault.
     fn inject(self, patroni: &mut Patroni, cluster: &Cluster) {
-        let leader = patroni.leader().expect("a leader");
+        let leader = patroni.wait_for_leader().expect("a leader");
         match self {
             Self::SwitchOver => patroni.switch_over().expect("it hands over"),
             Self::LeaderKilled => patroni.kill(leader).expect("it can be killed"),

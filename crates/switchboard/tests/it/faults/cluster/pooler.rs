@@ -3,7 +3,6 @@
 use super::nodes::{Cluster, Database, Setup};
 use super::processes::STRICT;
 use super::scenario::ScenarioResult;
-use crate::faults::waiting::wait_until;
 use testkit::PooledDatabase;
 
 const NODES: usize = 2;
@@ -13,9 +12,6 @@ const MESSAGES: usize = 500;
 const NODE_CONNECTIONS: &str = "
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'switchboard'";
-pub(super) const REGISTERED: &str = "SELECT count(*) FROM node";
-pub(super) const OVERDUE: &str = "
-    SELECT count(*) FROM queue WHERE due_us < (extract(epoch FROM clock_timestamp()) - 1) * 1000000";
 
 /// One of two nodes is killed under load and started again.
 pub(super) fn killed(cycles: usize) -> ScenarioResult {
@@ -36,24 +32,16 @@ pub(super) fn killed(cycles: usize) -> ScenarioResult {
         cluster.wait_for_answered(MESSAGES);
         cluster.restart(cycle % NODES);
     }
-    // Messages of the last killed node wait until it is declared dead, and are overdue then.
-    wait_until("dead nodes are removed", || {
-        count(&cluster, REGISTERED) == NODES
-    });
-    wait_until("the backlog is gone", || count(&cluster, OVERDUE) == 0);
+    cluster.wait_until_dead_nodes_are_removed();
     ScenarioResult::Completed(cycles, cluster.finish(callers, STRICT))
 }
 
 /// The pooler has more clients than connections to the server.
 fn check_sharing(cluster: &Cluster, pooled: &PooledDatabase) {
-    let (clients, servers) = (pooled.clients(), count(cluster, NODE_CONNECTIONS));
+    let clients = pooled.clients();
+    let servers = usize::try_from(cluster.count(NODE_CONNECTIONS)).expect("a count");
     println!("{clients} connections of nodes share {servers} connections to the server");
     let max = PooledDatabase::max_server_connections();
     assert!(clients > max, "{clients} clients, {max} at most");
     assert!((1..=max).contains(&servers), "{servers} of {max}");
-}
-
-pub(super) fn count(cluster: &Cluster, sql: &str) -> usize {
-    let rows = cluster.admin().query(sql).expect("a count");
-    usize::try_from(rows[0].get::<_, i64>(0)).expect("a count")
 }
