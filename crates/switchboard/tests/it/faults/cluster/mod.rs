@@ -24,6 +24,7 @@ mod nodes;
 mod patroni;
 mod pooler;
 mod processes;
+mod receiver;
 mod requests;
 mod scenario;
 mod single_node;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use domain::Clock as _;
 use engine::clock::SystemClock;
 use serde_json::Value;
-use testkit::receiver::{Receiver, Reply, Request};
+use testkit::receiver::Receiver;
 use testkit::relay::Relay;
 use testkit::{Backend, Server, ServerBuilder, TEST_TIMEOUT, temp_dir};
 
@@ -17,8 +17,9 @@ use super::callers::{Caller, Callers, Endpoints};
 use super::checker::{self, Tolerance, Verdict};
 use super::contents::{self, AdminConnection, DatabaseContents};
 use super::handsets;
-use super::log::{Answer, Log, Report};
+use super::log::{Answer, Log};
 use super::network::Network;
+use super::receiver;
 use super::requests::PlannedRequest;
 use super::smpp_clients::{self, SmppAccess};
 use crate::faults::test_service::builder;
@@ -31,10 +32,6 @@ const BINDS: usize = 3;
 const CALLERS: usize = 4;
 /// Scheduled messages that are sent once all faults are over, to check that they are on time.
 const SCHEDULED: usize = 24;
-/// The receiver refuses the first attempt of one in this many reports, and answers one in this many late.
-const REFUSE_ONE_IN: u64 = 13;
-const SLOW_ONE_IN: u64 = 29;
-const SLOW_ANSWER: Duration = Duration::from_secs(2);
 /// If no message has ended for this long, the rest are stuck.
 const STUCK_AFTER: Duration = Duration::from_mins(3);
 /// A message is overdue this long after its time.
@@ -111,7 +108,7 @@ impl Cluster {
         let network = Network::start(&log);
         let receiver = Receiver::builder().on_request(|_, _| {}).script({
             let log = log.clone();
-            move |request| receive(&log, request)
+            move |request| receiver::receive(&log, request)
         });
         let receiver = receiver.start();
         let to_network = Relay::start(Some(network.addr())).expect("a relay");
@@ -449,65 +446,4 @@ fn carriers(to_network: &Relay) -> String {
         smpp_server::CONFIG,
         to_network.addr()
     )
-}
-
-/// Records a callback, and decides what the receiver answers.
-fn receive(log: &Log, request: &Request<'_>) -> Reply {
-    if request.path == handsets::PATH {
-        return receive_text(log, request);
-    }
-    let Some((id, mut report)) = read_report(request) else {
-        let body_text = String::from_utf8_lossy(request.body).into_owned();
-        log.record_unexpected(format!("not a report: {body_text}"));
-        return Reply::ok();
-    };
-    let mut observed = log.observed();
-    let before = observed.reports.entry(id).or_default();
-    let is_first = before.is_empty();
-    report.received = is_accepted(id, is_first);
-    report.at_ms = log.now_ms();
-    before.push(report);
-    drop(observed);
-    reply(id, is_first)
-}
-
-/// [`receive`] for a text from a handset.
-fn receive_text(log: &Log, request: &Request<'_>) -> Reply {
-    let Some((id, mut callback)) = handsets::read_callback(request) else {
-        let body_text = String::from_utf8_lossy(request.body).into_owned();
-        log.record_unexpected(format!("not a text: {body_text}"));
-        return Reply::ok();
-    };
-    let mut observed = log.observed();
-    let before = observed.texts.callbacks.entry(id).or_default();
-    let is_first = before.is_empty();
-    callback.received = is_accepted(id, is_first);
-    before.push(callback);
-    drop(observed);
-    reply(id, is_first)
-}
-
-/// Whether the receiver accepts a callback about a message.
-fn is_accepted(id: u64, is_first: bool) -> bool {
-    !id.is_multiple_of(REFUSE_ONE_IN) || !is_first
-}
-
-fn reply(id: u64, is_first: bool) -> Reply {
-    match is_accepted(id, is_first) {
-        false => Reply::answer(500, "not now"),
-        true if is_first && id.is_multiple_of(SLOW_ONE_IN) => Reply::ok().after(SLOW_ANSWER),
-        true => Reply::ok(),
-    }
-}
-
-fn read_report(request: &Request<'_>) -> Option<(u64, Report)> {
-    let body: Value = serde_json::from_slice(request.body).ok()?;
-    let report = Report {
-        number: request.path.strip_prefix('/')?.parse().ok()?,
-        webhook_id: Some(request.header("webhook-id")?.to_owned()),
-        final_state: body["status"].as_u64().zip(body["error"].as_u64())?,
-        received: false,
-        at_ms: 0,
-    };
-    Some((body["id"].as_str()?.parse().ok()?, report))
 }
