@@ -97,13 +97,18 @@ pub struct Connection {
 impl Connection {
     /// Connects to a server.
     pub fn open(addr: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&addr, TEST_TIMEOUT)?;
+        Self::open_within(addr, TEST_TIMEOUT)
+    }
+
+    /// Connects to a server that may hang. Connecting may take this long, and so may each response.
+    pub fn open_within(addr: SocketAddr, deadline: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&addr, deadline)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(TEST_TIMEOUT))?;
         Ok(Self {
             stream,
             addr,
-            deadline: TEST_TIMEOUT,
+            deadline,
             received: Vec::new(),
         })
     }

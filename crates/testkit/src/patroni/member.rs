@@ -118,8 +118,7 @@ impl Member {
 
     /// The state of all members, as this member reports it.
     pub(super) fn show_cluster(&self) -> Option<Value> {
-        let mut connection = Connection::open(self.api_address()).ok()?;
-        connection.set_deadline(API_TIMEOUT);
+        let mut connection = Connection::open_within(self.api_address(), API_TIMEOUT).ok()?;
         let answer = connection.request("GET", "/cluster", &[], b"").ok()?;
         (answer.status == 200)
             .then(|| parse(&answer.text()))
