@@ -16,6 +16,8 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Permits<K> {
     all: usize,
+    /// Permits for keys that hold none.
+    reserve: usize,
     each: fn(&K) -> usize,
     taken: Mutex<Counts<K>>,
     released: Notify,
@@ -30,8 +32,14 @@ struct Counts<K> {
 impl<K: Clone + Eq + Hash> Permits<K> {
     /// Allows `all` permits at once, and for each key as many as `each` returns.
     pub fn new(all: usize, each: fn(&K) -> usize) -> Arc<Self> {
+        Self::with_reserve(all, each, 0)
+    }
+
+    /// The last `reserve` permits are only for keys that hold none.
+    pub fn with_reserve(all: usize, each: fn(&K) -> usize, reserve: usize) -> Arc<Self> {
         Arc::new(Self {
             all,
+            reserve,
             each,
             taken: Mutex::new(Counts {
                 all: 0,
@@ -45,9 +53,10 @@ impl<K: Clone + Eq + Hash> Permits<K> {
     pub fn try_acquire(self: &Arc<Self>, keys: &[K]) -> Option<Permit<K>> {
         let mut taken = self.lock();
         let free = self.all - taken.all;
+        let share = free.saturating_sub(self.reserve).max(1);
         let has_share = |key: &K| {
             let held = taken.by_key.get(key).copied().unwrap_or(0);
-            held >= (self.each)(key).min(free)
+            held >= (self.each)(key).min(share)
         };
         if free == 0 || keys.iter().any(has_share) {
             return None;
@@ -159,6 +168,24 @@ mod tests {
         }
         assert_eq!(held.len(), 31, "six greedy keys");
         assert!(permits.try_acquire(&[1000]).is_some());
+    }
+
+    #[test]
+    fn greedy_keys_leave_the_reserve_for_keys_that_hold_none() {
+        let permits = Permits::with_reserve(1000, |_| 250, 100);
+        let mut held = Vec::new();
+        for key in (0..20).cycle().take(40) {
+            while let Some(permit) = permits.try_acquire(&[key]) {
+                held.push(permit);
+            }
+        }
+        let free = 1000 - permits.taken();
+        assert!((80..=100).contains(&free), "20 greedy keys left {free}");
+        for key in 1000..1010 {
+            let first = permits.try_acquire(&[key]);
+            assert!(first.is_some(), "{key}");
+            held.extend(first);
+        }
     }
 
     #[tokio::test]

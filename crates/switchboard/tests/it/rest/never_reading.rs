@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use testkit::http::{Connection, encode};
 use testkit::{Backend, TEST_TIMEOUT};
 
-use super::service::{Service, wait_for};
+use super::service::{Service, connect_from, wait_for};
 
 /// Requests on one connection of a client that never reads. Their answers fill every buffer on the way.
 const PIPELINED: usize = 400;
@@ -56,17 +56,7 @@ fn metric_value(service: &Service, metric: &str) -> u64 {
 /// The status for a caller at this local address, or `None` if its connection is refused.
 fn status_from(source: Ipv4Addr, service: &Service) -> Option<u16> {
     let addr = service.server.addr();
-    let connect = async {
-        let socket = tokio::net::TcpSocket::new_v4()?;
-        socket.bind((source, 0).into())?;
-        socket.connect(addr).await?.into_std()
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .expect("a runtime");
-    let mut stream = runtime.block_on(connect).ok()?;
-    stream.set_nonblocking(false).expect("a socket");
+    let mut stream = connect_from(source, addr).ok()?;
     stream
         .set_read_timeout(Some(TEST_TIMEOUT))
         .expect("a timeout");

@@ -1,9 +1,10 @@
 //! A running service with its first account, and the checks that hold for every answer.
 
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use std::{env, io, thread};
 
 use domain::{Clock, Timestamp};
 use engine::clock::SystemClock;
@@ -12,6 +13,8 @@ use jiff::tz::Offset;
 use serde_json::{Value, json};
 use testkit::http::{self, Response};
 use testkit::{Backend, Server, ServerBuilder, TEST_TIMEOUT};
+use tokio::net::TcpSocket;
+use tokio::runtime::Builder;
 
 /// The path of another program to test, such as a release build, relative to the top of the repository. By default, it
 /// is the one that cargo built with the tests.
@@ -26,6 +29,19 @@ pub(crate) fn binary() -> &'static Path {
         env::var_os(OTHER_BINARY).map_or_else(|| own.into(), |other| top.join(other))
     });
     &BINARY
+}
+
+/// Connects from this local address, which the service counts as another caller.
+pub(crate) fn connect_from(source: Ipv4Addr, address: SocketAddr) -> io::Result<TcpStream> {
+    let connect = async {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((source, 0).into())?;
+        socket.connect(address).await?.into_std()
+    };
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let stream = runtime.block_on(connect)?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 /// Polls until there is a value.
