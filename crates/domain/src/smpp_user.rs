@@ -88,6 +88,12 @@ impl SmppUser {
     pub fn may_bind(&self, kind: BindKind, from: IpAddr) -> bool {
         self.limits.binds.contains(kind) && self.access.allow.allows(from)
     }
+
+    /// Whether the user may have a session that receives.
+    pub fn may_receive(&self) -> bool {
+        let binds = self.limits.binds;
+        binds.contains(BindKind::Receiver) || binds.contains(BindKind::Transceiver)
+    }
 }
 
 /// What can be chosen and changed about an SMPP user.

@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use domain::access::attempts::AttemptLimit;
-use domain::person::Password;
-use domain::ports::{AttemptKey, SmppIdentityStore, StoreError};
+use domain::person::{Password, PasswordHash};
+use domain::ports::{AttemptKey, SmppCredentials, SmppIdentityStore, StoreError};
 use domain::smpp_user::{SmppUser, SystemId};
 use domain::{Clock, SmppUserId};
 use jiff::SignedDuration;
+use permits::{Permit, Permits};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
@@ -45,6 +46,8 @@ const BY_SYSTEM_ID: AttemptLimit = AttemptLimit::Steady {
 };
 /// The pause before the store is asked again for changed users.
 const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// More passwords than can ever wait to be checked at once.
+const MAX_CHECKS: usize = 1 << 20;
 /// How many checked passwords are remembered.
 const MAX_REMEMBERED: usize = 10_000;
 
@@ -59,9 +62,11 @@ pub enum SignInRefused {
     /// The password is right, but the user may not bind from this address.
     #[error("the user may not bind from this address")]
     NotAllowedFrom,
-    /// Too many wrong passwords came from this address or for this system ID, or too many passwords are being checked.
+    /// Too many wrong passwords came from this address or for this system ID.
     #[error("too many attempts to bind")]
     Slowed,
+    #[error("too many passwords are being checked")]
+    Busy,
     #[error("the account is suspended")]
     AccountSuspended,
     #[error(transparent)]
@@ -70,7 +75,7 @@ pub enum SignInRefused {
 
 impl From<Busy> for SignInRefused {
     fn from(_: Busy) -> Self {
-        Self::Slowed
+        Self::Busy
     }
 }
 
@@ -89,40 +94,55 @@ pub struct SmppUsers {
     by_address: AttemptCounter<IpAddr>,
     /// Passwords that were right, so that a client with many binds costs one slow hash.
     remembered: Mutex<Remembered>,
+    /// One check of each password at a time.
+    checks: Arc<Permits<Digest>>,
     /// Makes the digests of remembered passwords useless outside this process.
     salt: [u8; 32],
     followed: Mutex<HashMap<SmppUserId, watch::Sender<Option<Arc<SmppUser>>>>>,
-    /// Wakes the task that reads the followed users again and stores the counts of closed sessions.
+    /// Wakes the task that reads the followed users again.
     wake: Arc<Notify>,
-    task: std::sync::OnceLock<AbortHandle>,
+    tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
-/// Valid only while the access version stays the same.
+/// Passwords that were right, by system ID.
 #[derive(Default)]
-struct Remembered {
-    version: u64,
-    users: HashMap<SystemId, (Digest, Arc<SmppUser>)>,
+struct Remembered(HashMap<SystemId, RightPassword>);
+
+/// A password that was right, with what it was right for.
+#[derive(Clone)]
+struct RightPassword {
+    digest: Digest,
+    hash: PasswordHash,
+    user: Arc<SmppUser>,
+    /// The access version that the user was read at; `None` if it was unknown.
+    version: Option<u64>,
 }
 
 type Digest = [u8; 32];
 
 impl Remembered {
-    fn find(&self, version: u64, system_id: &SystemId, digest: &Digest) -> Option<Arc<SmppUser>> {
-        let (known, user) = self
-            .users
-            .get(system_id)
-            .filter(|_| self.version == version)?;
-        (known == digest).then(|| user.clone())
+    fn find(&self, system_id: &SystemId, digest: &Digest) -> Option<RightPassword> {
+        let known = self.0.get(system_id)?;
+        (known.digest == *digest).then(|| known.clone())
     }
 
-    fn insert(&mut self, version: u64, digest: Digest, user: &Arc<SmppUser>) {
-        if self.version != version || self.users.len() >= MAX_REMEMBERED {
-            self.version = version;
-            self.users.clear();
+    fn insert(&mut self, known: RightPassword) {
+        if self.0.len() >= MAX_REMEMBERED {
+            self.0.clear();
         }
-        let entry = (digest, user.clone());
-        self.users.insert(user.system_id.clone(), entry);
+        self.0.insert(known.user.system_id.clone(), known);
     }
+}
+
+/// A client that wants to bind.
+struct Credentials {
+    /// `None` if it cannot be the ID of a user.
+    system_id: Option<SystemId>,
+    /// What the client gave.
+    given: String,
+    password: Password,
+    digest: Digest,
+    from: IpAddr,
 }
 
 impl SmppUsers {
@@ -143,20 +163,25 @@ impl SmppUsers {
             node,
             by_address: AttemptCounter::new(BY_ADDRESS),
             remembered: Mutex::default(),
+            checks: Permits::new(MAX_CHECKS, |_| 1),
             salt: entropy::bytes(),
             followed: Mutex::default(),
             wake: Arc::default(),
-            task: std::sync::OnceLock::new(),
+            tasks: std::sync::OnceLock::new(),
         });
         let weak = Arc::downgrade(&users);
         let following = supervise::spawn("smpp-users", move || run_follow(weak.clone()));
-        users.task.get_or_init(|| following.abort_handle());
+        let weak = Arc::downgrade(&users);
+        let counting = supervise::spawn("smpp-binds", move || run_store_closed(weak.clone()));
+        users
+            .tasks
+            .get_or_init(|| [following.abort_handle(), counting.abort_handle()]);
         users
     }
 
     /// Stops following.
     pub fn stop(&self) {
-        if let Some(task) = self.task.get() {
+        for task in self.tasks.get().into_iter().flatten() {
             task.abort();
         }
     }
@@ -164,75 +189,115 @@ impl SmppUsers {
     /// Checks the password of a client that wants to bind from an address. A right password that was checked before is
     /// recognised without the slow hash, even while wrong ones are slowed.
     pub async fn sign_in(
-        &self,
+        self: &Arc<Self>,
         system_id: &str,
         password: &str,
         from: IpAddr,
     ) -> Result<Arc<SmppUser>, SignInRefused> {
-        let parsed = system_id.parse::<SystemId>().ok();
-        let digest =
-            domain::sha256(&[&self.salt, system_id.as_bytes(), b"\n", password.as_bytes()]);
-        let version = self.gate.version();
-        if let (Some(version), Some(system_id)) = (version, &parsed)
-            && let Some(user) = self.remembered().find(version, system_id, &digest)
-        {
+        let credentials = Credentials {
+            system_id: system_id.parse().ok(),
+            given: system_id.to_owned(),
+            password: Password::given(password.to_owned()),
+            digest: domain::sha256(&[&self.salt, system_id.as_bytes(), b"\n", password.as_bytes()]),
+            from,
+        };
+        if let Some(user) = self.recognise(&credentials).await? {
             return admit(user, from);
         }
-        let network = throttle::network(from);
+        // The binds of one client often come at once: one of them is checked, and the others wait for the result.
+        let turn = self.checks.acquire(&[credentials.digest]).await;
+        if let Some(user) = self.recognise(&credentials).await? {
+            return admit(user, from);
+        }
+        // A client that gives up must not stop it halfway: a right password would count as a wrong one.
+        let checked = tokio::spawn(self.clone().count_and_check(turn, credentials)).await;
+        admit(checked.expect("checking does not panic")?, from)
+    }
+
+    /// The user, if its password was right before and is still the same.
+    async fn recognise(
+        &self,
+        credentials: &Credentials,
+    ) -> Result<Option<Arc<SmppUser>>, StoreError> {
+        let Some(system_id) = &credentials.system_id else {
+            return Ok(None);
+        };
+        let version = self.gate.version();
+        let Some(known) = self.remembered().find(system_id, &credentials.digest) else {
+            return Ok(None);
+        };
+        if version.is_some() && version == known.version {
+            return Ok(Some(known.user));
+        }
+        let found = self.store.find_smpp_credentials(system_id).await?;
+        let Some(found) = found.filter(|found| found.password == known.hash) else {
+            return Ok(None);
+        };
+        let user = Arc::new(found.user);
+        self.remembered().insert(RightPassword {
+            user: user.clone(),
+            version,
+            ..known
+        });
+        Ok(Some(user))
+    }
+
+    /// Checks a password, with a limit on wrong ones from an address.
+    async fn count_and_check(
+        self: Arc<Self>,
+        _turn: Permit<Digest>,
+        credentials: Credentials,
+    ) -> Result<Arc<SmppUser>, SignInRefused> {
+        let network = throttle::network(credentials.from);
         let begun = self.by_address.begin(network, self.clock.now());
         begun.map_err(|_| SignInRefused::Slowed)?;
-        let checked = self.check(parsed.as_ref(), system_id, password, from).await;
-        if matches!(checked, Ok(_) | Err(SignInRefused::StoreAway(_))) {
+        let (version, digest) = (self.gate.version(), credentials.digest);
+        let checked = self.check(network, credentials).await;
+        let was_guess = matches!(
+            checked,
+            Err(SignInRefused::UnknownSystemId
+                | SignInRefused::WrongPassword
+                | SignInRefused::Slowed)
+        );
+        if !was_guess {
             self.by_address.forgive(&network);
         }
-        let user = checked?;
-        if let Some(version) = version {
-            self.remembered().insert(version, digest, &user);
-        }
-        admit(user, from)
+        let found = checked?;
+        let user = Arc::new(found.user);
+        self.remembered().insert(RightPassword {
+            digest,
+            hash: found.password,
+            user: user.clone(),
+            version,
+        });
+        Ok(user)
     }
 
     /// Checks a password by its slow hash, and counts the attempt over all nodes unless it was right.
     async fn check(
         &self,
-        parsed: Option<&SystemId>,
-        system_id: &str,
-        password: &str,
-        from: IpAddr,
-    ) -> Result<Arc<SmppUser>, SignInRefused> {
-        let found = match parsed {
+        network: IpAddr,
+        credentials: Credentials,
+    ) -> Result<SmppCredentials, SignInRefused> {
+        let found = match &credentials.system_id {
             Some(system_id) => self.store.find_smpp_credentials(system_id).await?,
             None => None,
         };
-        let network = throttle::network(from);
-        let is_known = found.is_some();
-        let (user, stored) = found
-            .map(|found| (Arc::new(found.user), found.password))
-            .unzip();
-        let keys = attempt_keys(network, system_id, user.as_deref(), from);
+        let user = found.as_ref().map(|found| &found.user);
+        let keys = attempt_keys(network, &credentials.given, user, credentials.from);
         let counted = self.store.count_attempt(&keys, self.clock.now()).await?;
         counted.map_err(|_| SignInRefused::Slowed)?;
-        let password = Password::given(password.to_owned());
-        let is_right = match self.hasher.verify(password, stored).await {
-            Ok(is_right) => is_right,
-            Err(busy) => {
-                // It was no guess.
-                self.by_address.forgive(&network);
-                if let Err(error) = self.store.uncount_attempt(&keys).await {
-                    tracing::warn!(%error, "an attempt to bind could not be given back");
-                }
-                return Err(busy.into());
-            }
-        };
-        let Some(user) = user.filter(|_| is_right) else {
-            return Err(if is_known {
-                SignInRefused::WrongPassword
-            } else {
-                SignInRefused::UnknownSystemId
-            });
-        };
-        self.store.uncount_attempt(&keys).await?;
-        Ok(user)
+        let hash = found.as_ref().map(|found| found.password.clone());
+        let verified = self.hasher.verify(credentials.password, hash).await;
+        if !matches!(verified, Ok(false)) {
+            // It was no guess.
+            self.store.uncount_attempt(&keys).await?;
+        }
+        match (found, verified?) {
+            (Some(found), true) => Ok(found),
+            (Some(_), false) => Err(SignInRefused::WrongPassword),
+            (None, _) => Err(SignInRefused::UnknownSystemId),
+        }
     }
 
     /// Follows a user from now on. Look at the value before waiting for a change: the user may be revoked already.
@@ -283,19 +348,26 @@ impl SmppUsers {
 }
 
 /// Attempts from addresses that may not use the system ID do not count against it, so a stranger cannot keep a user with
-/// an address list out.
+/// an address list out. They are counted apart, so that a stranger cannot tell such a user from an unknown one.
 fn attempt_keys(
     network: IpAddr,
     system_id: &str,
     user: Option<&SmppUser>,
     from: IpAddr,
-) -> Vec<AttemptKey> {
-    let address = attempt_key("SMPP address", &network.to_string());
-    let mut keys = vec![(address, BY_ADDRESS)];
-    if user.is_none_or(|user| user.access.allow.allows(from)) {
-        keys.push((attempt_key("SMPP system ID", system_id), BY_SYSTEM_ID));
-    }
-    keys
+) -> [AttemptKey; 2] {
+    let is_allowed = user.is_none_or(|user| user.access.allow.allows(from));
+    let kind = if is_allowed {
+        "SMPP system ID"
+    } else {
+        "SMPP system ID, elsewhere"
+    };
+    [
+        (
+            attempt_key("SMPP address", &network.to_string()),
+            BY_ADDRESS,
+        ),
+        (attempt_key(kind, system_id), BY_SYSTEM_ID),
+    ]
 }
 
 /// What a right password is still refused for.
@@ -320,12 +392,8 @@ async fn run_follow(users: Weak<SmppUsers>) {
         let Some(following) = users.upgrade() else {
             return;
         };
-        let done = match following.refresh().await {
-            Ok(()) => following.store_closed().await,
-            refused => refused,
-        };
-        if let Err(error) = done {
-            tracing::warn!(%error, "cannot follow the changes and sessions of SMPP users; trying again");
+        if let Err(error) = following.refresh().await {
+            tracing::warn!(%error, "cannot follow the changes of SMPP users; trying again");
             tokio::time::sleep(RETRY_AFTER).await;
             continue;
         }
@@ -333,6 +401,23 @@ async fn run_follow(users: Weak<SmppUsers>) {
         tokio::select! {
             changed = versions.changed() => if changed.is_err() { return },
             () = wake.notified() => {}
+        }
+    }
+}
+
+/// Apart from [`run_follow`]: after many sessions have ended it takes long, and a revoked user must not wait for it.
+async fn run_store_closed(users: Weak<SmppUsers>) {
+    let Some(wake) = users.upgrade().map(|users| users.binds.wake()) else {
+        return;
+    };
+    loop {
+        wake.notified().await;
+        let Some(counting) = users.upgrade() else {
+            return;
+        };
+        if let Err(error) = counting.store_closed().await {
+            tracing::warn!(%error, "the sessions of SMPP users cannot be counted; trying again");
+            tokio::time::sleep(RETRY_AFTER).await;
         }
     }
 }

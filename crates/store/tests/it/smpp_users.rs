@@ -31,6 +31,7 @@ on_both_stores!(
     a_system_id_is_free_again_after_its_user_was_revoked,
     the_right_password_binds_from_allowed_addresses,
     guesses_are_slowed_but_known_clients_bind,
+    many_binds_of_a_client_at_once_are_no_guesses,
     bound_sessions_learn_about_changes,
     options_are_changed_and_sessions_learn_it,
 );
@@ -273,10 +274,41 @@ async fn guesses_are_slowed_but_known_clients_bind(store: Arc<dyn Store>) {
     }
     let known = users.sign_in("acme", &password, HERE).await;
     known.expect("this node checked the password before");
+    // A change of anything, such as a token of another account, makes it read the user again.
+    for suspended in [true, false] {
+        let set = fixture.store.set_suspended("acme", suspended).await;
+        assert!(set.expect("answers"));
+        wait_until(
+            async || match users.sign_in("acme", &password, HERE).await {
+                Ok(_) => !suspended,
+                Err(SignInRefused::AccountSuspended) => suspended,
+                Err(refused) => panic!("{refused}"),
+            },
+        )
+        .await;
+    }
     let other_node = fixture.start().await;
     let slowed = other_node.sign_in("acme", &password, ELSEWHERE).await;
     assert!(matches!(slowed, Err(SignInRefused::Slowed)), "{slowed:?}");
     other_node.stop();
+    users.stop();
+}
+
+/// More than an address has attempts.
+async fn many_binds_of_a_client_at_once_are_no_guesses(store: Arc<dyn Store>) {
+    const BINDS: usize = 30;
+    let fixture = Fixture::new(store).await;
+    let password = fixture.create("acme", "").await.expect("it is free");
+    let users = fixture.start().await;
+    let sign_in = || {
+        let (users, password) = (users.clone(), password.clone());
+        tokio::spawn(async move { users.sign_in("acme", &password, HERE).await })
+    };
+    let all: Vec<_> = (0..BINDS).map(|_| sign_in()).collect();
+    for one in all {
+        let signed_in = one.await.expect("no panic");
+        signed_in.expect("the right password");
+    }
     users.stop();
 }
 

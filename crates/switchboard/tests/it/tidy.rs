@@ -22,7 +22,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
         &["domain", "engine", "numbering", "permits", "requests"],
     ),
     ("domain", &[]),
-    ("engine", &["domain", "numbering", "supervise"]),
+    ("engine", &["domain", "numbering", "permits", "supervise"]),
     ("memory_store", &["domain"]),
     ("numbering", &["domain"]),
     ("outbound", &["domain", "permits", "smpp", "supervise"]),

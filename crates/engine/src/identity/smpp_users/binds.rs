@@ -1,14 +1,18 @@
 //! The sessions of SMPP users, counted over all nodes, and how the nodes share a user's rate limit.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use domain::ports::{SmppBinds, StoreError};
 use domain::smpp_user::{BindKind, SmppUser};
 use domain::{NodeId, SmppUserId};
-use tokio::sync::OwnedMutexGuard;
+use permits::{Permit, Permits};
+use tokio::sync::Notify;
 
 use super::SmppUsers;
+
+/// More users than can ever wait for their turn at once.
+const MAX_TURNS: usize = 1 << 20;
 
 /// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +34,6 @@ impl Drop for SmppBind {
     fn drop(&mut self) {
         if let Some(users) = self.users.upgrade() {
             users.binds.close(self.user, self.kind);
-            users.wake.notify_one();
         }
     }
 }
@@ -40,12 +43,16 @@ type Counts = HashMap<SmppUserId, SmppBinds>;
 
 /// The sessions of this node.
 pub(super) struct Binds {
-    /// As stored. Locked while a count is stored, so that counts are stored in their order.
-    open: Arc<tokio::sync::Mutex<Counts>>,
+    /// As stored. Changed only with the user's turn.
+    open: Mutex<Counts>,
+    /// One turn for each user, held while its count is stored, so that its counts are stored in their order.
+    turns: Arc<Permits<SmppUserId>>,
     /// The node that all of them are stored for.
     stored_for: Mutex<NodeId>,
-    /// Sessions that were closed since.
+    /// Sessions that were closed since. Users whose count may not be stored are here, too.
     closed: Mutex<Counts>,
+    /// Wakes the task that stores the counts of these users.
+    wake: Arc<Notify>,
     /// Users that have sessions here that submit.
     senders: Mutex<HashMap<SmppUserId, Senders>>,
 }
@@ -92,9 +99,11 @@ const fn subtract(from: SmppBinds, closed: SmppBinds) -> SmppBinds {
 impl Binds {
     pub(super) fn new(node: NodeId) -> Self {
         Self {
-            open: Arc::default(),
+            open: Mutex::default(),
+            turns: Permits::new(MAX_TURNS, |_| 1),
             stored_for: Mutex::new(node),
             closed: Mutex::default(),
+            wake: Arc::default(),
             senders: Mutex::default(),
         }
     }
@@ -112,19 +121,26 @@ impl Binds {
         }
     }
 
+    pub(super) fn wake(&self) -> Arc<Notify> {
+        self.wake.clone()
+    }
+
+    fn open(&self) -> MutexGuard<'_, Counts> {
+        self.open.lock().expect("no holder panics")
+    }
+
     fn take_closed(&self, user: SmppUserId) -> SmppBinds {
         let mut closed = self.closed.lock().expect("no holder panics");
         closed.remove(&user).unwrap_or_default()
     }
 
-    /// Sessions whose end is not stored yet; a count that could not be stored is stored later.
+    /// Sessions whose end is not stored yet. The count of the user is stored soon.
     fn put_back(&self, user: SmppUserId, binds: SmppBinds) {
-        if binds == SmppBinds::default() {
-            return;
-        }
         let mut closed = self.closed.lock().expect("no holder panics");
         let counted = closed.entry(user).or_default();
         *counted = add(*counted, binds);
+        drop(closed);
+        self.wake.notify_one();
     }
 
     fn count_sender(&self, user: SmppUserId) {
@@ -140,10 +156,10 @@ impl SmppUsers {
         user: &SmppUser,
         kind: BindKind,
     ) -> Result<SmppBind, BindRefused> {
-        let open = self.binds.open.clone().lock_owned().await;
+        let turn = self.binds.turns.acquire(&[user.id]).await;
         let counting = self
             .clone()
-            .count(open, user.id, kind, user.limits.max_binds);
+            .count(turn, user.id, kind, user.limits.max_binds);
         // A client that gives up must not stop it halfway: the counts here would differ from those that are stored.
         let counted = tokio::spawn(counting).await;
         counted.expect("counting does not panic")
@@ -151,25 +167,38 @@ impl SmppUsers {
 
     async fn count(
         self: Arc<Self>,
-        mut open: OwnedMutexGuard<Counts>,
+        _turn: Permit<SmppUserId>,
         user: SmppUserId,
         kind: BindKind,
         most: Option<u32>,
     ) -> Result<SmppBind, BindRefused> {
         let closed = self.binds.take_closed(user);
-        let stored = open.get(&user).copied().unwrap_or_default();
-        let count = add(subtract(stored, closed), one(kind));
+        let stored = self.binds.open().get(&user).copied().unwrap_or_default();
+        let held = subtract(stored, closed);
+        let count = add(held, one(kind));
         let node = self.node.id();
-        let stored = self.store.set_smpp_binds(user, node, count, most).await;
+        // The database need not be asked by a client that tries again and again.
+        let is_refused_here = most.is_some_and(|most| held.all >= most);
+        let stored = if is_refused_here {
+            Ok(false)
+        } else {
+            self.store.set_smpp_binds(user, node, count, most).await
+        };
         match stored {
             Ok(true) => {}
-            refused => {
-                self.binds.put_back(user, closed);
-                refused?;
+            Ok(false) => {
+                if closed != SmppBinds::default() {
+                    self.binds.put_back(user, closed);
+                }
                 return Err(BindRefused::TooMany);
             }
+            Err(error) => {
+                // Perhaps the count is stored nevertheless, so it is stored again without this session.
+                self.binds.put_back(user, closed);
+                return Err(error.into());
+            }
         }
-        open.insert(user, count);
+        self.binds.open().insert(user, count);
         if kind.sends() {
             self.binds.count_sender(user);
         }
@@ -186,39 +215,48 @@ impl SmppUsers {
         if *self.binds.stored_for.lock().expect("no holder panics") == node {
             return Ok(());
         }
-        let users: Vec<SmppUserId> = self.binds.open.lock().await.keys().copied().collect();
+        let users: Vec<SmppUserId> = self.binds.open().keys().copied().collect();
         for user in users {
-            let open = self.binds.open.lock().await;
-            if let Some(count) = open.get(&user) {
-                let stored = self.store.set_smpp_binds(user, node, *count, None);
-                stored.await?;
+            let _turn = self.binds.turns.acquire(&[user]).await;
+            let count = self.binds.open().get(&user).copied();
+            if let Some(count) = count {
+                self.store.set_smpp_binds(user, node, count, None).await?;
             }
         }
         *self.binds.stored_for.lock().expect("no holder panics") = node;
         Ok(())
     }
 
-    /// Stores the counts of users whose sessions were closed.
+    /// Stores the counts of users whose sessions were closed. One that cannot be stored keeps no other waiting.
     pub(super) async fn store_closed(&self) -> Result<(), StoreError> {
         let users: Vec<SmppUserId> = {
             let closed = self.binds.closed.lock().expect("no holder panics");
             closed.keys().copied().collect()
         };
+        let mut result = Ok(());
         for user in users {
-            let mut open = self.binds.open.lock().await;
-            let closed = self.binds.take_closed(user);
-            let stored = open.get(&user).copied().unwrap_or_default();
-            let count = subtract(stored, closed);
-            let node = self.node.id();
-            if let Err(error) = self.store.set_smpp_binds(user, node, count, None).await {
-                self.binds.put_back(user, closed);
-                return Err(error);
+            if let Err(error) = self.store_closed_of(user).await {
+                result = Err(error);
             }
-            if count.all == 0 {
-                open.remove(&user);
-            } else {
-                open.insert(user, count);
-            }
+        }
+        result
+    }
+
+    async fn store_closed_of(&self, user: SmppUserId) -> Result<(), StoreError> {
+        let _turn = self.binds.turns.acquire(&[user]).await;
+        let closed = self.binds.take_closed(user);
+        let stored = self.binds.open().get(&user).copied().unwrap_or_default();
+        let count = subtract(stored, closed);
+        let node = self.node.id();
+        if let Err(error) = self.store.set_smpp_binds(user, node, count, None).await {
+            self.binds.put_back(user, closed);
+            return Err(error);
+        }
+        let mut open = self.binds.open();
+        if count.all == 0 {
+            open.remove(&user);
+        } else {
+            open.insert(user, count);
         }
         Ok(())
     }

@@ -66,6 +66,19 @@ fn receipts_and_changes_reach_the_node_that_has_the_session() {
     assert_eq!(unbind.command, UNBIND, "{unbind:?}");
     let answer = receiver.ask(ENQUIRE, b"");
     assert_eq!(answer.command, ENQUIRE | RESPONSE, "{answer:?}");
+
+    // Revoked on one node, unbound by the other one.
+    assert!(first.cli(&["smpp-user", "revoke", "acme"]).status.success());
+    let unbind = receiver.read().expect("a PDU");
+    assert_eq!(unbind.command, UNBIND, "{unbind:?}");
+    receiver.write(UNBIND | RESPONSE, 0, unbind.sequence, b"");
+    assert_eq!(receiver.read(), None, "the connection is closed");
+    wait_for("it is forgotten", || {
+        let again = Client::connect(sending).bind(BIND_RECEIVER, "acme", &password);
+        assert_ne!(again.status, 0, "{again:?}");
+        let users = second.cli_json(&["smpp-user", "list", "--json"]);
+        users.as_array().expect("a list").is_empty().then_some(())
+    });
 }
 
 /// The worker hands receipts to the sessions of its own process.
