@@ -65,6 +65,11 @@ impl<S> Framed<S> {
         Ok(frame)
     }
 
+    /// Accepts PDUs of up to so many octets from now on.
+    pub fn set_max_pdu(&mut self, octets: usize) {
+        self.decoder = Decoder::new(octets);
+    }
+
     /// The length of the frame that was read last.
     pub const fn frame_octets(&self) -> usize {
         self.frame_octets

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::identity::throttle::network;
 use permits::Permit;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -51,10 +50,9 @@ impl SmppServer {
             match accepted {
                 Ok((stream, peer)) => {
                     let peer = peer.ip().to_canonical();
-                    let address = (network(peer), self.settings.connections_per_address);
-                    let Some(permit) = self.connections.try_acquire(&[address]) else {
-                        metrics::counter!("switchboard_smpp_connections_refused_total")
-                            .increment(1);
+                    let counted_by = self.settings.counted_by(peer);
+                    let Some(permit) = self.connections.try_acquire(counted_by.as_slice()) else {
+                        self.refuse(peer);
                         continue;
                     };
                     self.clone().start(stream, peer, tls.clone(), permit);
@@ -64,6 +62,17 @@ impl SmppServer {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+
+    fn refuse(&self, peer: IpAddr) {
+        metrics::counter!("switchboard_smpp_connections_refused_total").increment(1);
+        let elapsed = self.started.elapsed();
+        if !self.refused.count((), 1, elapsed).is_exceeded {
+            tracing::warn!(
+                address = %peer,
+                "too many SMPP connections: limits.connections_per_address or smpp_server.connections; proxies belong in auth.trusted_proxies"
+            );
         }
     }
 

@@ -24,6 +24,9 @@ const HAS_HEADER: u8 = 0x40;
 /// The bits of `esm_class` that say what kind of message it is; 0 is a message of its own.
 const KIND: u8 = 0x3C;
 
+/// The value of `dest_addr_subunit` that shows a message without storing it (flash).
+const MS_DISPLAY: u8 = 1;
+
 /// What `deliver_sm` has room for, because receipts repeat addresses.
 const MAX_ADDRESS: usize = 20;
 
@@ -72,11 +75,13 @@ fn read_for(
     if message.default_message_id != 0 {
         return Err(Status::ESME_RINVDFTMSGID);
     }
+    check_parameters(message)?;
     let scheduled = time::parse(&message.schedule_delivery_time, now);
     let scheduled = scheduled.map_err(|_| Status::ESME_RINVSCHED)?;
     let sent_at = scheduled.unwrap_or(now);
     let expires = time::parse(&message.validity_period, now);
     let expires = expires.map_err(|_| Status::ESME_RINVEXPIRY)?;
+    let lives_s = expires.map(|at| at.duration_since(sent_at).as_secs());
     let content = read_text(message)?;
     let wanted = Wanted::from_registered_delivery(message.registered_delivery);
     let receipts = wanted.map(|wanted| ReceiptRequest {
@@ -99,10 +104,31 @@ fn read_for(
             udh: udh.map(|udh| Cow::Owned(udh.to_string())),
             coding: coding.map(|coding| i64::from(coding.number())),
             test_mode: None,
-            expire_in: expires.map(|at| at.duration_since(sent_at).as_secs()),
+            expire_in: lives_s.or_else(|| time_to_live_s(&message.tlvs)),
             correct_by: None,
         },
     })
+}
+
+/// Refuses what would be lost on the way to the carrier.
+fn check_parameters(message: &ShortMessage) -> Result<(), Status> {
+    let tlvs = &message.tlvs;
+    if !message.short_message.is_empty() && tlvs.message_payload().is_some() {
+        return Err(Status::ESME_RINVMSGLEN);
+    }
+    let has_port = tlvs.source_port().or(tlvs.destination_port()).is_some();
+    let is_flash = tlvs.dest_addr_subunit() == Some(MS_DISPLAY);
+    if has_port || is_flash {
+        return Err(Status::ESME_ROPTPARNOTALLWD);
+    }
+    Ok(())
+}
+
+/// The validity of `data_sm`, which has no field for it.
+fn time_to_live_s(tlvs: &Tlvs) -> Option<i64> {
+    let value = tlvs.get(tag::QOS_TIME_TO_LIVE)?;
+    let octets: [u8; 4] = value[..].try_into().ok()?;
+    Some(u32::from_be_bytes(octets).into())
 }
 
 /// Most clients leave the flag at 0, so that is the normal lane.
@@ -236,8 +262,12 @@ fn segment_header(tlvs: &Tlvs) -> Result<Option<Udh>, Status> {
     if number == 0 || number > total {
         return Err(Status::ESME_RINVOPTPARAMVAL);
     }
-    let [high, low] = reference.to_be_bytes();
-    let header = Udh::from_bytes(&[6, 8, 4, high, low, total, number]);
+    if total == 1 {
+        return Ok(None);
+    }
+    // Clients make parts of 153 characters, which leave room for the short header only. Its reference has one octet.
+    let [_, reference] = reference.to_be_bytes();
+    let header = Udh::from_bytes(&[5, 0, 3, reference, total, number]);
     header.map(Some).map_err(|_| Status::ESME_RINVOPTPARAMVAL)
 }
 
@@ -267,7 +297,7 @@ pub(crate) fn repeatable(message: &ShortMessage, system_id: &str) -> Option<Idem
         tlvs.sar_total_segments().unwrap_or_default(),
         tlvs.sar_segment_seqnum().unwrap_or_default(),
     ];
-    let content: [&[u8]; 6] = [
+    let mut content: Vec<&[u8]> = vec![
         &message.source.digits,
         &message.destination.digits,
         &message.schedule_delivery_time,
@@ -275,6 +305,7 @@ pub(crate) fn repeatable(message: &ShortMessage, system_id: &str) -> Option<Idem
         &flags,
         message.text(),
     ];
+    content.extend(tlvs.get(tag::QOS_TIME_TO_LIVE).map(|value| &value[..]));
     let content = domain::sha256(&[&content.join(&0_u8)]);
     let mut key = format!("smpp/{system_id}/{reference}/");
     for octet in content {

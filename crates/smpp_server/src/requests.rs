@@ -29,13 +29,12 @@ pub(crate) enum Submit {
 }
 
 impl Submit {
-    fn answer(&self, status: Status, sequence: u32, id: String) -> Pdu {
-        let resp = MessageResp::new(id);
-        let body = match self {
-            Self::SubmitSm(_) => Body::SubmitSmResp(resp),
-            Self::DataSm(_) => Body::DataSmResp(resp),
-        };
-        Pdu::with_status(status, sequence, body)
+    /// The message, and how its answer begins.
+    fn into_parts(self) -> (Box<ShortMessage>, fn(MessageResp) -> Body) {
+        match self {
+            Self::SubmitSm(message) => (message, Body::SubmitSmResp),
+            Self::DataSm(data) => (Box::new(as_short_message(&data)), Body::DataSmResp),
+        }
     }
 }
 
@@ -46,22 +45,19 @@ pub(crate) async fn submit(
     sequence: u32,
     submitted: Submit,
 ) -> Pdu {
-    let result = match &submitted {
-        Submit::SubmitSm(message) => store(&server, &user, message).await,
-        Submit::DataSm(data) => store(&server, &user, &as_short_message(data)).await,
-    };
-    match result {
+    let (message, answer) = submitted.into_parts();
+    let (status, id) = match store(&server, &user, message).await {
         Ok(id) => {
             pass(KillPoint::SmppMessageStored);
             count("accepted");
-            let id = message_id(id, user.receipts.id);
-            submitted.answer(Status::OK, sequence, id)
+            (Status::OK, message_id(id, user.receipts.id))
         }
         Err(status) => {
             count(result_name(status));
-            submitted.answer(status, sequence, String::new())
+            (status, String::new())
         }
-    }
+    };
+    Pdu::with_status(status, sequence, answer(MessageResp::new(id)))
 }
 
 /// What metrics call a status that is not OK.
@@ -77,7 +73,7 @@ fn count(result: &'static str) {
     metrics::counter!("switchboard_smpp_submits_total", "result" => result).increment(1);
 }
 
-/// Counts messages of the user against this node's share of its limit.
+/// Counts messages of the user, or requests about them, against this node's share of its limit.
 fn check_rate(server: &SmppServer, user: &SmppUser, messages: usize) -> Result<(), Status> {
     let Some(most) = server.engine.smpp_users.per_second(user) else {
         return Ok(());
@@ -94,15 +90,18 @@ fn check_rate(server: &SmppServer, user: &SmppUser, messages: usize) -> Result<(
 async fn store(
     server: &SmppServer,
     user: &SmppUser,
-    message: &ShortMessage,
+    message: Box<ShortMessage>,
 ) -> Result<u64, Status> {
     check_rate(server, user, 1)?;
     let now = server.engine.now();
-    let order = order::read(message, user.system_id.as_str(), now)?;
+    let order = order::read(&message, user.system_id.as_str(), now)?;
+    let receipts = order.receipts.filter(|_| user.may_receive());
     let submit = &server.engine.submit;
     let is_idempotent = server.settings.idempotent_references;
-    let repeatable = is_idempotent.then(|| order::repeatable(message, user.system_id.as_str()));
+    let repeatable = is_idempotent.then(|| order::repeatable(&message, user.system_id.as_str()));
     let repeatable = repeatable.flatten();
+    // While it waits for the database, it would keep the memory of its whole PDU.
+    drop(message);
     let refusal = |error| order::refusal(&error);
     let earlier = match &repeatable {
         Some(request) => submit.find_answer(user.access.account, request).await,
@@ -111,7 +110,7 @@ async fn store(
     let accepted = if let Some(earlier) = earlier.map_err(refusal)? {
         earlier
     } else {
-        let sent = submit.send_by_smpp(&user.access, order.sms, order.receipts, repeatable);
+        let sent = submit.send_by_smpp(&user.access, order.sms, receipts, repeatable);
         sent.await.map_err(refusal)?
     };
     accepted.ids().next().ok_or(Status::ESME_RSYSERR)
@@ -140,7 +139,7 @@ pub(crate) async fn query(
 ) -> Pdu {
     let found = find_state(&server, &user, &query.message_id).await;
     let (status, resp) = match found {
-        Ok(state) => (Status::OK, query_resp(&query, state)),
+        Ok((id, state)) => (Status::OK, query_resp(id, state)),
         Err(status) => (status, QuerySmResp::default()),
     };
     Pdu::with_status(status, sequence, Body::QuerySmResp(Box::new(resp)))
@@ -150,14 +149,19 @@ async fn find_state(
     server: &SmppServer,
     user: &SmppUser,
     id: &[u8],
-) -> Result<MessageState, Status> {
+) -> Result<(String, MessageState), Status> {
+    check_rate(server, user, 1)?;
+    if user.access.suspended {
+        return Err(Status::ESME_RQUERYFAIL);
+    }
     let id = read_id(user, id)?;
     let found = server.engine.messages.find(user.access.account, id).await;
     let found = found.map_err(|_| Status::ESME_RSYSERR)?;
-    Ok(found.ok_or(Status::ESME_RINVMSGID)?.state)
+    let state = found.ok_or(Status::ESME_RINVMSGID)?.state;
+    Ok((message_id(id.get(), user.receipts.id), state))
 }
 
-fn query_resp(query: &QuerySm, found: MessageState) -> QuerySmResp {
+fn query_resp(id: String, found: MessageState) -> QuerySmResp {
     let (message_state, final_at, error) = match found {
         MessageState::Scheduled { .. } => (message_state::SCHEDULED, None, 0),
         MessageState::Queued | MessageState::Sent => (message_state::ENROUTE, None, 0),
@@ -167,7 +171,7 @@ fn query_resp(query: &QuerySm, found: MessageState) -> QuerySmResp {
         MessageState::Cancelled { at } => (message_state::DELETED, Some(at), 0),
     };
     QuerySmResp {
-        message_id: query.message_id.clone(),
+        message_id: id.into(),
         final_date: final_at.map(time::absolute_text).unwrap_or_default().into(),
         message_state,
         // The field has one octet; larger codes are in the receipt.
@@ -182,16 +186,23 @@ pub(crate) async fn cancel(
     sequence: u32,
     cancel: Box<CancelSm>,
 ) -> Pdu {
-    let status = match read_id(&user, &cancel.message_id) {
-        Err(status) => status,
-        Ok(id) => match server.engine.messages.cancel(user.access.account, id).await {
-            Ok(Cancel::Done) => Status::OK,
-            Ok(Cancel::NotWaiting(_)) => Status::ESME_RCANCELFAIL,
-            Ok(Cancel::Unknown) => Status::ESME_RINVMSGID,
-            Err(_) => Status::ESME_RSYSERR,
-        },
-    };
+    let cancelled = try_cancel(&server, &user, &cancel.message_id).await;
+    let status = cancelled.err().unwrap_or(Status::OK);
     Pdu::with_status(status, sequence, Body::CancelSmResp)
+}
+
+async fn try_cancel(server: &SmppServer, user: &SmppUser, id: &[u8]) -> Result<(), Status> {
+    check_rate(server, user, 1)?;
+    if user.access.suspended {
+        return Err(Status::ESME_RCANCELFAIL);
+    }
+    let id = read_id(user, id)?;
+    match server.engine.messages.cancel(user.access.account, id).await {
+        Ok(Cancel::Done) => Ok(()),
+        Ok(Cancel::NotWaiting(_)) => Err(Status::ESME_RCANCELFAIL),
+        Ok(Cancel::Unknown) => Err(Status::ESME_RINVMSGID),
+        Err(_) => Err(Status::ESME_RSYSERR),
+    }
 }
 
 fn read_id(user: &SmppUser, octets: &[u8]) -> Result<MessageId, Status> {

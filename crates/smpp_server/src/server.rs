@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::SmppUserId;
+use domain::access::any_contains;
 use engine::Engine;
 use engine::identity::rate::RateLimits;
+use engine::identity::throttle::network;
+use ipnet::IpNet;
 use permits::Permits;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -14,13 +17,18 @@ use tokio::time::Instant;
 use crate::report;
 use crate::sessions::SmppSessions;
 
+/// One of this many connections is reserved for addresses that have none.
+const RESERVE: usize = 10;
+
 /// Limits of the server.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Connections open at once; more are closed.
     pub connections: usize,
-    /// Connections that one address may have open; more are closed.
+    /// Connections that one address may have open; more are closed. No limit if it is not below `connections`.
     pub connections_per_address: usize,
+    /// Proxies, which forward the connections of many clients: they have no limit by address.
+    pub trusted_proxies: Vec<IpNet>,
     /// Requests of a session that are not answered yet; the server reads no more until one is.
     pub window: usize,
     /// Whether `user_message_reference` makes a repeated message harmless.
@@ -29,6 +37,15 @@ pub struct Settings {
     pub write_time: Duration,
     /// Time for sessions to end when the service stops.
     pub grace: Duration,
+}
+
+impl Settings {
+    /// What a connection counts for, besides the total.
+    pub(crate) fn counted_by(&self, peer: IpAddr) -> Option<Address> {
+        let most = self.connections_per_address;
+        let is_limited = most < self.connections && !any_contains(&self.trusted_proxies, peer);
+        is_limited.then(|| (network(peer), most))
+    }
 }
 
 /// Tells sessions about the shutdown of the service.
@@ -62,6 +79,10 @@ pub struct SmppServer {
     pub(crate) ending: Ending,
     /// Messages of each user, over its sessions with this node.
     pub(crate) rates: RateLimits<SmppUserId>,
+    /// Refused binds that are logged, by address and reason.
+    pub(crate) refused_binds: RateLimits<(IpAddr, String)>,
+    /// Refused connections that are logged.
+    pub(crate) refused: RateLimits<()>,
     pub(crate) started: Instant,
     pub(crate) connections: Arc<Permits<Address>>,
 }
@@ -80,12 +101,18 @@ impl SmppServer {
             report::run(weak_engine.clone(), weak_sessions.clone())
         }));
         Arc::new(Self {
-            connections: Permits::new(settings.connections, |(_, most)| *most),
+            connections: Permits::with_reserve(
+                settings.connections,
+                |(_, most)| *most,
+                settings.connections / RESERVE,
+            ),
             engine,
             sessions,
             settings,
             ending,
             rates: RateLimits::default(),
+            refused_binds: RateLimits::default(),
+            refused: RateLimits::default(),
             started: Instant::now(),
         })
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use domain::smpp_user::{self, ReceiptId};
 use engine::identity::smpp_users::{BindRefused, FollowedUser, SignInRefused};
+use engine::identity::throttle::network;
 use smpp::{
     Bind, BindKind, BindResp, Body, DEFAULT_MAX_PDU, Decoder, Frame, Framed, Pdu, ReadError,
     Status, Tlvs, command, tag,
@@ -29,6 +30,8 @@ use bound::Bound;
 /// The name of this side in answers to a bind.
 const SYSTEM_ID: &[u8] = b"switchboard";
 const INTERFACE_VERSION: u8 = 0x34;
+/// The longest PDU before a bind, so that strangers cost little memory.
+const MAX_PDU_BEFORE_BIND: usize = 1024;
 
 /// Why a connection ends.
 pub(crate) type Why = &'static str;
@@ -100,7 +103,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let mut connection = Connection {
-        framed: Framed::new(stream, Decoder::new(DEFAULT_MAX_PDU)),
+        framed: Framed::new(stream, Decoder::new(MAX_PDU_BEFORE_BIND)),
         write_time: server.settings.write_time,
     };
     let mut ending = server.ending.clone();
@@ -110,7 +113,10 @@ where
         () = ending.begun() => Err("the service stops"),
     };
     match bound {
-        Ok(client) => Bound::new(server, connection, client).run().await,
+        Ok(client) => {
+            connection.framed.set_max_pdu(DEFAULT_MAX_PDU);
+            Bound::new(server, connection, client).run().await
+        }
         Err(why) => {
             if why == BAD_LENGTH {
                 connection.refuse_length().await;
@@ -159,6 +165,7 @@ where
             Body::Bind(kind, bind) => {
                 let octets = connection.framed.frame_octets();
                 let admitted = admit(server, kind, &bind, peer).await;
+                count(admitted.as_ref().err());
                 if let Ok(client) = &admitted {
                     let now = server.engine.now();
                     let activity = client.session.activity();
@@ -229,10 +236,10 @@ async fn admit(
     let user = user.map_err(|refused| {
         let system_id = match refused {
             // It may be a password in the wrong field.
-            SignInRefused::UnknownSystemId => None,
+            SignInRefused::UnknownSystemId | SignInRefused::Slowed | SignInRefused::Busy => None,
             _ => Some(system_id),
         };
-        refuse_bind(system_id, peer, &refused)
+        refuse_bind(server, system_id, peer, &refused)
     })?;
     let kind = match kind {
         BindKind::Transmitter => smpp_user::BindKind::Transmitter,
@@ -240,17 +247,14 @@ async fn admit(
         BindKind::Transceiver => smpp_user::BindKind::Transceiver,
     };
     if !user.may_bind(kind, peer.address) {
-        log_refused(
-            Some(system_id),
-            peer,
-            &"the user may not make this kind of bind",
-        );
+        let why = "the user may not make this kind of bind";
+        log_refused(server, Some(system_id), peer, &why);
         return Err(Status::ESME_RBINDFAIL);
     }
     let counted = users.bind(&user, kind).await;
     let counted = counted.map_err(|refused| match refused {
         BindRefused::TooMany => {
-            log_refused(Some(system_id), peer, &refused);
+            log_refused(server, Some(system_id), peer, &refused);
             Status::ESME_RBINDFAIL
         }
         BindRefused::Store(error) => {
@@ -276,25 +280,44 @@ async fn admit(
     })
 }
 
+/// Counts a bind by its result.
+fn count(refused: Option<&Status>) {
+    let result = match refused {
+        None => "bound",
+        Some(&Status::ESME_RTHROTTLED) => "slowed",
+        Some(&Status::ESME_RSYSERR) => "failed",
+        Some(_) => "refused",
+    };
+    metrics::counter!("switchboard_smpp_binds_total", "result" => result).increment(1);
+}
+
 /// What a bind that is refused is answered with.
-fn refuse_bind(system_id: Option<&str>, peer: Peer, refused: &SignInRefused) -> Status {
+fn refuse_bind(
+    server: &SmppServer,
+    system_id: Option<&str>,
+    peer: Peer,
+    refused: &SignInRefused,
+) -> Status {
     let status = match refused {
         SignInRefused::UnknownSystemId
         | SignInRefused::WrongPassword
         | SignInRefused::NotAllowedFrom => Status::ESME_RINVPASWD,
         SignInRefused::AccountSuspended => Status::ESME_RBINDFAIL,
-        // The log would grow with each attempt.
-        SignInRefused::Slowed => return Status::ESME_RTHROTTLED,
+        SignInRefused::Slowed | SignInRefused::Busy => Status::ESME_RTHROTTLED,
         SignInRefused::StoreAway(error) => {
             tracing::warn!(%error, "an SMPP user could not be read");
             return Status::ESME_RSYSERR;
         }
     };
-    log_refused(system_id, peer, refused);
+    log_refused(server, system_id, peer, refused);
     status
 }
 
-/// Tells the operator more than the client learns.
-fn log_refused(system_id: Option<&str>, peer: Peer, why: &dyn Display) {
-    tracing::info!(system_id, address = %peer.address, "an SMPP bind was refused: {why}");
+/// Tells the operator more than the client learns: each reason once a second for an address.
+fn log_refused(server: &SmppServer, system_id: Option<&str>, peer: Peer, why: &dyn Display) {
+    let key = (network(peer.address), why.to_string());
+    let (refusals, elapsed) = (&server.refused_binds, server.started.elapsed());
+    if !refusals.count(key, 1, elapsed).is_exceeded {
+        tracing::info!(system_id, address = %peer.address, "an SMPP bind was refused: {why}");
+    }
 }

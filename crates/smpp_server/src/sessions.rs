@@ -77,6 +77,26 @@ impl BoundSession {
     pub(crate) fn activity(&self) -> &Activity {
         &self.activity
     }
+
+    /// Lets the user's other sessions have what it would receive.
+    pub(crate) fn stop_receiving(&self) {
+        let mut bound = self.sessions.lock();
+        for key in receivers_of(&self.user) {
+            if let Some(sessions) = bound.receivers.get_mut(&key) {
+                sessions.retain(|session| {
+                    let ends = session.id == self.id;
+                    if ends {
+                        // Deliveries that wait for its window go to another session.
+                        session.window.close();
+                    }
+                    !ends
+                });
+                if sessions.is_empty() {
+                    bound.receivers.remove(&key);
+                }
+            }
+        }
+    }
 }
 
 impl SmppSessions {
@@ -282,25 +302,11 @@ impl CallbackSender for SmppSessions {
 
 impl Drop for BoundSession {
     fn drop(&mut self) {
+        self.stop_receiving();
         let mut bound = self.sessions.lock();
         bound.activities.remove(&self.id);
         if self.activity.is_reported() {
             bound.ended.push(self.id);
-        }
-        for key in receivers_of(&self.user) {
-            if let Some(sessions) = bound.receivers.get_mut(&key) {
-                sessions.retain(|session| {
-                    let ends = session.id == self.id;
-                    if ends {
-                        // Deliveries that wait for its window go to another session.
-                        session.window.close();
-                    }
-                    !ends
-                });
-                if sessions.is_empty() {
-                    bound.receivers.remove(&key);
-                }
-            }
         }
         drop(bound);
         metrics::gauge!("switchboard_smpp_sessions").decrement(1);

@@ -1,3 +1,7 @@
+use domain::billing::NotPaid;
+use domain::ports::StoreError;
+use domain::{Money, Msisdn, Originator};
+
 use super::*;
 
 fn message() -> ShortMessage {
@@ -108,7 +112,44 @@ fn parts_that_the_client_split_stay_as_they_are() {
     );
     segment.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, 2);
     let sms = read_now(&segment).expect("valid").sms;
-    assert_eq!(sms.udh.as_deref(), Some("%06%08%04%12%34%03%02"));
+    assert_eq!(sms.udh.as_deref(), Some("%05%00%03%34%03%02"));
+}
+
+/// Clients that split by themselves make parts of 153 characters, 67 in UCS-2 or 134 octets, with either kind of header.
+#[test]
+fn parts_of_full_size_fit() {
+    for (data_coding, text) in [
+        (0, vec![b'x'; 153]),
+        (8, vec![4; 134]),
+        (4, vec![0xFF; 134]),
+    ] {
+        let mut segment = ShortMessage {
+            data_coding,
+            short_message: text.into(),
+            ..message()
+        };
+        segment.tlvs.push_u16(tag::SAR_MSG_REF_NUM, 0x1234);
+        segment.tlvs.push_u8(tag::SAR_TOTAL_SEGMENTS, 2);
+        segment.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, 1);
+        let sms = read_now(&segment).expect("valid").sms;
+        let (coding, udh) = (sms.coding.expect("given"), sms.udh.expect("given"));
+        let coding = Coding::from_number(u8::try_from(coding).expect("small")).expect("known");
+        let udh: Udh = udh.parse().expect("valid");
+        let measured = measure_as(&sms.message, coding, Some(&udh));
+        assert!(measured.is_ok(), "{data_coding}: {measured:?}");
+    }
+}
+
+/// Some clients name each message as the only segment of itself.
+#[test]
+fn a_single_segment_is_a_whole_message() {
+    let mut single = message();
+    single.short_message = vec![b'x'; 160].into();
+    single.tlvs.push_u16(tag::SAR_MSG_REF_NUM, 1);
+    single.tlvs.push_u8(tag::SAR_TOTAL_SEGMENTS, 1);
+    single.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, 1);
+    let sms = read_now(&single).expect("valid").sms;
+    assert_eq!((sms.udh, sms.coding), (None, Some(0)));
 }
 
 /// All of it is the same but for one field.
@@ -159,7 +200,29 @@ fn a_repeated_message_has_the_same_content() {
 
 #[test]
 fn a_refused_submit_has_the_status_of_its_reason() {
+    let to = Msisdn::parse("+447700900123").expect("a number");
+    let sender = Originator::parse("Acme").expect("a name");
+    let none = Money::from_micros(0);
+    let balance = NotPaid::Balance {
+        cost: none,
+        available: none,
+    };
+    let cap = NotPaid::DailyCap {
+        cost: none,
+        left: none,
+    };
+    let away = StoreError::Unavailable {
+        source: "away".into(),
+    };
     for (error, status) in [
+        (SubmitError::NotPaid(balance), Status::ESME_RSUBMITFAIL),
+        (SubmitError::NotPaid(cap), Status::ESME_RSUBMITFAIL),
+        (
+            SubmitError::Country { to, country: None },
+            Status::ESME_RSUBMITFAIL,
+        ),
+        (SubmitError::Sender(sender), Status::ESME_RINVSRCADR),
+        (away.into(), Status::ESME_RSYSERR),
         (SubmitError::Busy, Status::ESME_RTHROTTLED),
         (SubmitError::Stopping, Status::ESME_RSYSERR),
         (SubmitError::Suspended, Status::ESME_RSUBMITFAIL),
@@ -200,12 +263,29 @@ fn times_priorities_and_receipts_are_read() {
     assert_eq!(sms.expire_in, Some(5400), "from the send time on");
     assert_eq!(sms.priority.as_deref(), Some("high"));
     assert_eq!(sms.from, "+447700900000");
+
+    let mut lives = message();
+    lives.tlvs.push(tag::QOS_TIME_TO_LIVE, vec![0, 0, 14, 16]);
+    let sms = read_now(&lives).expect("valid").sms;
+    assert_eq!(sms.expire_in, Some(3600));
 }
 
 #[test]
 fn what_cannot_be_done_is_refused() {
     type Change = fn(&mut ShortMessage);
-    let cases: [(Change, Status); 9] = [
+    let cases: [(Change, Status); 12] = [
+        (
+            |it| it.tlvs.push(tag::MESSAGE_PAYLOAD, vec![b'x']),
+            Status::ESME_RINVMSGLEN,
+        ),
+        (
+            |it| it.tlvs.push_u16(tag::DESTINATION_PORT, 2948),
+            Status::ESME_ROPTPARNOTALLWD,
+        ),
+        (
+            |it| it.tlvs.push_u8(tag::DEST_ADDR_SUBUNIT, MS_DISPLAY),
+            Status::ESME_ROPTPARNOTALLWD,
+        ),
         (|it| it.esm_class = 0x04, Status::ESME_RINVESMCLASS),
         (|it| it.replace_if_present = 1, Status::ESME_RINVREPFLAG),
         (|it| it.default_message_id = 1, Status::ESME_RINVDFTMSGID),

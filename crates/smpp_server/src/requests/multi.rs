@@ -58,7 +58,8 @@ async fn store(
         let now = server.engine.now();
         let order = order::read_multi(&multi.message, to.collect(), system_id, now)?;
         let submit = &server.engine.submit;
-        let sent = submit.send_by_smpp(&user.access, order.sms, order.receipts, None);
+        let receipts = order.receipts.filter(|_| user.may_receive());
+        let sent = submit.send_by_smpp(&user.access, order.sms, receipts, None);
         match sent.await {
             Ok(accepted) => return accepted.ids().next().ok_or(Status::ESME_RSYSERR),
             // Nothing is stored yet: the others are tried without this one.

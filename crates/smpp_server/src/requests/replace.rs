@@ -49,7 +49,10 @@ async fn try_replace(
     };
     check_source(replace, &waiting)?;
     let system_id = user.system_id.as_str();
-    let by = read(replace, &waiting, system_id, server.engine.now())?;
+    let mut by = read(replace, &waiting, system_id, server.engine.now())?;
+    by.receipts = by
+        .receipts
+        .filter(|url| !url.is_smpp() || user.may_receive());
     let submit = &server.engine.submit;
     let replaced = submit.replace(&user.access, id, &waiting, by).await;
     match replaced.map_err(|error| order::refusal(&error)) {

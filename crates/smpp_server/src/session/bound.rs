@@ -95,7 +95,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     }
 
     async fn step(&mut self) -> Result<(), Why> {
-        if self.close_at.is_none() && !self.may_stay() {
+        if self.close_at.is_none() && !may_stay(&self.user, self.kind, self.peer) {
             self.unbind()?;
             self.flush().await?;
         }
@@ -109,13 +109,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
             return Err("unbound");
         }
         Ok(())
-    }
-
-    /// Whether the user is not revoked, and may still have this session.
-    fn may_stay(&self) -> bool {
-        let user = self.user.borrow();
-        user.as_ref()
-            .is_some_and(|user| user.may_bind(self.kind, self.peer.address))
     }
 
     /// How the user wants message IDs at the moment.
@@ -135,20 +128,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
     }
 
     /// Writes what is queued, and the answers that become ready meanwhile. There are no more of those than the window
-    /// has, because nothing is read.
+    /// has, because nothing is read. A client that must leave has no more time than any other.
     async fn flush(&mut self) -> Result<(), Why> {
         while self.connection.framed.queued() > 0 {
-            let ready = flush_and_answer(&mut self.connection, &mut self.answers).await?;
+            let is_ending = self.is_ending();
+            let mut ready = Vec::new();
+            let must_leave = tokio::select! {
+                biased;
+                flushed = flush_and_answer(&mut self.connection, &mut self.answers, &mut ready) => {
+                    flushed?;
+                    false
+                }
+                () = left(&mut self.user, self.kind, self.peer, &mut self.ending), if !is_ending => true,
+                () = sleep_until(self.close_at.unwrap_or_else(Instant::now)), if self.close_at.is_some() => {
+                    return Err("the client did not read");
+                }
+            };
             for answer in &ready {
                 self.queue(answer)?;
+            }
+            if must_leave {
+                self.unbind()?;
             }
         }
         Ok(())
     }
 
+    /// Whether the session takes no more messages to the client.
+    fn is_ending(&self) -> bool {
+        self.close_at.is_some() || self.unbound
+    }
+
     async fn next_event(&mut self) -> Event {
         let has_room = self.answers.len() < self.server.settings.window && !self.unbound;
-        let is_ending = self.close_at.is_some() || self.unbound;
+        let is_ending = self.is_ending();
         let timer = self.close_at.unwrap_or(self.silence.ends_at());
         tokio::select! {
             read = self.connection.framed.next(), if has_room => Event::Read(read_frame(read)),
@@ -190,7 +203,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
                 Err(_) => return Err(BAD_LENGTH),
             }
         }
-        while self.close_at.is_none()
+        while !self.is_ending()
             && let Ok(outgoing) = self.outgoing.try_recv()
         {
             self.deliver(outgoing);
@@ -220,11 +233,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
 
     /// Asks the client to end the session, once.
     fn unbind(&mut self) -> Result<(), Why> {
-        if self.close_at.is_none() && !self.unbound {
+        if !self.is_ending() {
             self.close_at = Some(Instant::now() + UNBIND_TIME);
+            self.stop_receiving();
             self.send(Body::Unbind)?;
         }
         Ok(())
+    }
+
+    /// Leaves messages that the client has not got yet to other sessions.
+    fn stop_receiving(&mut self) {
+        self.session.stop_receiving();
+        self.outgoing.close();
+        while let Ok(outgoing) = self.outgoing.try_recv() {
+            drop(outgoing);
+        }
     }
 
     fn deliver(&mut self, outgoing: Outgoing) {
@@ -276,6 +299,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
             }
             Body::Unbind => {
                 self.unbound = true;
+                self.stop_receiving();
                 self.queue(&Pdu::new(sequence, Body::UnbindResp))
             }
             Body::UnbindResp if self.close_at.is_some() => {
@@ -366,5 +390,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Bound<S> {
                 std::future::ready(refusal).boxed()
             }
         }
+    }
+}
+
+/// Whether the user is not revoked, and may still have this session.
+fn may_stay(user: &FollowedUser, kind: BindKind, peer: Peer) -> bool {
+    let user = user.borrow();
+    user.as_ref()
+        .is_some_and(|user| user.may_bind(kind, peer.address))
+}
+
+/// Returns when the session must end.
+async fn left(user: &mut FollowedUser, kind: BindKind, peer: Peer, ending: &mut Ending) {
+    let revoked = async {
+        while may_stay(user, kind, peer) {
+            if user.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = revoked => {}
+        () = ending.begun() => {}
     }
 }

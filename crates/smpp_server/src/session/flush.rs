@@ -10,23 +10,23 @@ use super::{Connection, Why};
 /// Requests of a client that are being answered.
 pub(super) type Answers = FuturesUnordered<BoxFuture<'static, Pdu>>;
 
-/// Writes what is queued, and returns the answers that became ready meanwhile. Requests are polled all the time: one
+/// Writes what is queued, and collects the answers that become ready meanwhile. Requests are polled all the time: one
 /// that is not would keep its database connection, or its place in a queue for one, while the client does not read, and
-/// the whole node would wait for it.
+/// the whole node would wait for it. Cancel-safe.
 pub(super) async fn flush_and_answer<S>(
     connection: &mut Connection<S>,
     answers: &mut Answers,
-) -> Result<Vec<Pdu>, Why>
+    ready: &mut Vec<Pdu>,
+) -> Result<(), Why>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut ready = Vec::new();
     let flush = connection.flush();
     tokio::pin!(flush);
     loop {
         tokio::select! {
             biased;
-            flushed = &mut flush => return flushed.map(|()| ready),
+            flushed = &mut flush => return flushed,
             Some(answer) = answers.next(), if !answers.is_empty() => ready.push(answer),
         }
     }
@@ -73,8 +73,9 @@ mod tests {
         // It waits already when the flush begins.
         assert!(answers.next().now_or_never().is_none());
         let mut client = Framed::new(client, Decoder::new(DEFAULT_MAX_PDU));
+        let mut ready = Vec::new();
         {
-            let flushing = flush_and_answer(&mut connection, &mut answers);
+            let flushing = flush_and_answer(&mut connection, &mut answers, &mut ready);
             tokio::pin!(flushing);
             tokio::select! {
                 _ = &mut flushing => panic!("the client does not read"),
@@ -91,17 +92,17 @@ mod tests {
                     assert!(frame.is_some(), "a PDU");
                 }
             };
-            let (ready, ()) = tokio::join!(flushing, read);
-            let ready = ready.expect("the client reads");
-            assert_eq!(ready, [enquire(3)], "to be written next");
+            let (flushed, ()) = tokio::join!(flushing, read);
+            flushed.expect("the client reads");
         }
+        assert_eq!(ready, [enquire(3)], "to be written next");
         assert_eq!(connection.framed.queued(), 0);
 
         // A client that never reads is cut off.
         for sequence in 4..=5 {
             connection.queue(&enquire(sequence)).expect("encodable");
         }
-        let cut_off = flush_and_answer(&mut connection, &mut answers).await;
+        let cut_off = flush_and_answer(&mut connection, &mut answers, &mut ready).await;
         assert_eq!(cut_off, Err("the client did not read"));
     }
 }

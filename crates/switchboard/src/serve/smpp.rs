@@ -90,6 +90,7 @@ fn settings(config: &Config) -> Settings {
     Settings {
         connections,
         connections_per_address: per_address.unwrap_or_else(|| (connections / 4).max(1)),
+        trusted_proxies: config.auth.trusted_proxies.clone(),
         window: config.smpp_server.window,
         idempotent_references: config.smpp_server.idempotent_references,
         write_time: Duration::from_secs(config.limits.write_seconds),

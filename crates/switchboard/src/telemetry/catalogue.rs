@@ -176,6 +176,10 @@ pub(super) const METRICS: &[Metric] = &[
         "Sessions of customers with this node.",
     ),
     counter(
+        "switchboard_smpp_binds_total{result}",
+        "Binds of customers, by result.",
+    ),
+    counter(
         "switchboard_smpp_submits_total{result}",
         "Messages that customers submitted by SMPP, by result.",
     ),

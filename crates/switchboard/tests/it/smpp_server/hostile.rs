@@ -66,7 +66,8 @@ fn a_client_that_reads_nothing_stalls_nobody(backend: Backend) {
     let password = create_user(&service.server, "acme", &[]);
     let message = json!({ "to": TO, "from": "Acme", "message": "Hello" });
     let id = &service.accept(&message)[0];
-    let mut deaf = Client::bound(address, BIND_TRANSCEIVER, "acme", &password);
+    let deaf = create_user(&service.server, "deaf", &[]);
+    let mut deaf = Client::bound(address, BIND_TRANSCEIVER, "deaf", &deaf);
     let query = pdu(QUERY, 0, 1, format!("{id}\0\x05\0Acme\0").as_bytes());
     let enquire = pdu(ENQUIRE, 0, 1, b"");
     let many = [query, enquire.repeat(4)].concat().repeat(1000);
@@ -85,6 +86,12 @@ fn a_client_that_reads_nothing_stalls_nobody(backend: Backend) {
     let answer = good.ask(SUBMIT, &Submit::default().body());
     assert_eq!(answer.status, 0);
     assert_eq!(metric(&service, "switchboard_smpp_sessions"), Some(2));
+    // It does not read `unbind` either.
+    let revoke = service.server.cli(&["smpp-user", "revoke", "deaf"]);
+    assert!(revoke.status.success());
+    wait_for("it is cut off", || {
+        (metric(&service, "switchboard_smpp_sessions") == Some(1)).then_some(())
+    });
     drop(deaf);
     service.check_health();
 }

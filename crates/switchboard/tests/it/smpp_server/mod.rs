@@ -11,6 +11,7 @@ mod replacing;
 mod requests;
 mod smpp34;
 mod smpplib;
+mod strangers;
 mod tls;
 mod versions;
 

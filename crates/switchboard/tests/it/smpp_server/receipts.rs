@@ -157,3 +157,56 @@ fn a_refused_receipt_is_sent_again_in_the_format_of_its_user() {
     client.write(DELIVER | RESPONSE, 0, third.sequence, b"\0");
     service.check_health();
 }
+
+/// The session is told to leave, and has not answered yet.
+#[test]
+fn a_session_that_leaves_gets_nothing_more() {
+    let (service, address) = start(Backend::Sqlite, "");
+    let password = create_user(&service.server, "acme", &[]);
+    let another = create_user(&service.server, "another", &[]);
+    let cli = |arguments: &[&str]| {
+        let done = service.server.cli(arguments);
+        assert!(done.status.success(), "{done:?}");
+    };
+    let number = "+37120000009";
+    cli(&["number", "add", "--number", number, "--account", "main"]);
+    let mut leaving = Client::bound(address, BIND_RECEIVER, "acme", &password);
+    cli(&["smpp-user", "set", "acme", "--allow-bind", "transmitter"]);
+    let unbind = leaving.read().expect("a PDU");
+    assert_eq!(unbind.command, UNBIND, "{unbind:?}");
+
+    let from = "+37120000001";
+    let reply = ["simulator", "reply", "--from", from, "--to", number];
+    cli(&[&reply[..], &["--text", "Hello"]].concat());
+    wait_for("the text waits", || {
+        let list = ["callbacks", "list", "--url", "smpp:", "--json"];
+        let waiting = service.server.cli_json(&list);
+        (waiting.as_array().expect("a list").len() == 1).then_some(())
+    });
+    leaving.write(UNBIND | RESPONSE, 0, unbind.sequence, b"");
+    assert_eq!(leaving.read(), None, "the connection is closed");
+    let mut next = Client::bound(address, BIND_RECEIVER, "another", &another);
+    let text = read_delivery(&mut next);
+    next.write(DELIVER | RESPONSE, 0, text.sequence, b"\0");
+    service.check_health();
+}
+
+/// It could never be delivered.
+#[test]
+fn a_user_that_cannot_receive_gets_no_receipt() {
+    let (service, address) = start(Backend::Sqlite, "");
+    let only = ["--allow-bind", "transmitter"];
+    let password = create_user(&service.server, "acme", &only);
+    let mut client = Client::bound(address, BIND_TRANSMITTER, "acme", &password);
+    let submit = Submit {
+        receipt: 1,
+        ..Submit::default()
+    };
+    let id = client.ask(SUBMIT, &submit.body()).text();
+    wait_for("it is delivered", || {
+        let status = service.get(&format!("/sms/status/{id}")).json();
+        (status["status"] == 1).then_some(())
+    });
+    assert_eq!(callbacks(&service, &["--all"]), Vec::<Value>::new());
+    service.check_health();
+}

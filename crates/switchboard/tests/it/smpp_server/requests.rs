@@ -257,6 +257,11 @@ fn scheduled_messages_are_queried_and_cancelled(client: &mut Client) {
     let found = query(client, &id);
     assert_eq!((found.status, found.text()), (0, id.clone()));
     assert_eq!(found.body[id.len() + 1..], [0, 0, 0], "scheduled");
+    // The answer has room for 64 octets.
+    for width in [40, 80] {
+        let found = query(client, &format!("{id:0>width$}"));
+        assert_eq!((found.status, found.text()), (0, id.clone()), "{width}");
+    }
     for unknown in ["x", "9999999999"] {
         assert_eq!(query(client, unknown).status, RINVMSGID, "{unknown}");
     }

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use testkit::{Backend, temp_dir};
 
-use super::raw::{ENQUIRE, RESPONSE, pdu};
+use super::create_user;
+use super::raw::{BIND_TRANSMITTER, ENQUIRE, RESPONSE, SUBMIT, Submit, pdu};
 use crate::rest::service::{Service, wait_for};
 use crate::rest::tls::make_certificate;
 
@@ -41,6 +42,25 @@ fn clients_connect_over_tls() {
     let mut answer = [0; 16];
     output.read_exact(&mut answer).expect("an answer");
     assert_eq!(answer[..], pdu(ENQUIRE | RESPONSE, 0, 1, b""));
+
+    let password = create_user(&service.server, "acme", &[]);
+    let bind = format!("acme\0{password}\0\0\x34\0\0\0");
+    let welcome = pdu(
+        BIND_TRANSMITTER | RESPONSE,
+        0,
+        2,
+        b"switchboard\0\x02\x10\0\x01\x34",
+    );
+    let accepted = pdu(SUBMIT | RESPONSE, 0, 3, b"1\0");
+    for (request, expected) in [
+        (pdu(BIND_TRANSMITTER, 0, 2, bind.as_bytes()), welcome),
+        (pdu(SUBMIT, 0, 3, &Submit::default().body()), accepted),
+    ] {
+        input.write_all(&request).expect("it is connected");
+        let mut answer = vec![0; expected.len()];
+        output.read_exact(&mut answer).expect("an answer");
+        assert_eq!(answer, expected);
+    }
     client.kill().expect("it runs");
     client.wait().expect("it ended");
 }
