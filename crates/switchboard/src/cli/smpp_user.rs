@@ -42,7 +42,7 @@ pub(crate) struct SmppUserArgs {
     /// The number of sessions at once, over all nodes; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = domain::smpp_user::DEFAULT_MAX_BINDS)]
     pub(crate) max_binds: u32,
-    /// The number of messages a second, over all nodes; 0 for no limit
+    /// The number of messages, and of requests about messages, a second over all nodes; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_per_second: u32,
     /// A kind of bind that the user may open: transmitter, receiver or transceiver; repeat the option for several
@@ -79,7 +79,7 @@ pub(crate) struct SmppUserSetArgs {
     /// The number of sessions at once, over all nodes; 0 for no limit
     #[arg(long, value_name = "N")]
     pub(crate) max_binds: Option<u32>,
-    /// The number of messages a second, over all nodes; 0 for no limit
+    /// The number of messages, and of requests about messages, a second over all nodes; 0 for no limit
     #[arg(long, value_name = "N")]
     pub(crate) max_per_second: Option<u32>,
     /// A kind of bind that the user may open: transmitter, receiver or transceiver; repeat the option for several, or
