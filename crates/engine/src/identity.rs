@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub(crate) mod attempts;
+pub mod connections;
 pub mod gate;
 pub mod grants;
 pub mod hasher;

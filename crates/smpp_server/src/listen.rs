@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use permits::Permit;
+use engine::identity::connections::Connected;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
 use crate::activity::Peer;
-use crate::server::{Address, SmppServer};
+use crate::server::SmppServer;
 use crate::session;
 
 /// A connection must bind within this time, including its TLS handshake.
@@ -31,7 +31,7 @@ impl SmppServer {
         })
         .await;
         let deadline = Instant::now() + self.settings.grace;
-        while self.connections.taken() > 0 {
+        while self.connections.open() > 0 {
             if Instant::now() >= deadline {
                 tracing::warn!("some SMPP sessions did not end in time and were closed");
                 return;
@@ -50,12 +50,11 @@ impl SmppServer {
             match accepted {
                 Ok((stream, peer)) => {
                     let peer = peer.ip().to_canonical();
-                    let counted_by = self.settings.counted_by(peer);
-                    let Some(permit) = self.connections.try_acquire(counted_by.as_slice()) else {
+                    let Some(connected) = self.connections.try_connect(peer) else {
                         self.refuse(peer);
                         continue;
                     };
-                    self.clone().start(stream, peer, tls.clone(), permit);
+                    self.clone().start(stream, peer, tls.clone(), connected);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "an SMPP connection could not be accepted");
@@ -81,7 +80,7 @@ impl SmppServer {
         stream: TcpStream,
         peer: IpAddr,
         tls: Option<TlsAcceptor>,
-        permit: Permit<Address>,
+        connected: Connected,
     ) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
@@ -112,7 +111,7 @@ impl SmppServer {
                     }
                 },
             }
-            drop(permit);
+            drop(connected);
         });
     }
 

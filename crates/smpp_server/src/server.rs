@@ -5,20 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::SmppUserId;
-use domain::access::any_contains;
 use engine::Engine;
+use engine::identity::connections::ConnectionLimits;
 use engine::identity::rate::RateLimits;
-use engine::identity::throttle::network;
 use ipnet::IpNet;
-use permits::Permits;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::report;
 use crate::sessions::SmppSessions;
-
-/// One of this many connections is reserved for addresses that have none.
-const RESERVE: usize = 10;
 
 /// Limits of the server.
 #[derive(Debug, Clone)]
@@ -37,15 +32,6 @@ pub struct Settings {
     pub write_time: Duration,
     /// Time for sessions to end when the service stops.
     pub grace: Duration,
-}
-
-impl Settings {
-    /// What a connection counts for, besides the total.
-    pub(crate) fn counted_by(&self, peer: IpAddr) -> Option<Address> {
-        let most = self.connections_per_address;
-        let is_limited = most < self.connections && !any_contains(&self.trusted_proxies, peer);
-        is_limited.then(|| (network(peer), most))
-    }
 }
 
 /// Tells sessions about the shutdown of the service.
@@ -68,9 +54,6 @@ impl Ending {
     }
 }
 
-/// An address with its limit.
-pub(crate) type Address = (IpAddr, usize);
-
 /// The SMPP server.
 pub struct SmppServer {
     pub(crate) engine: Arc<Engine>,
@@ -84,7 +67,7 @@ pub struct SmppServer {
     /// Refused connections that are logged.
     pub(crate) refused: RateLimits<()>,
     pub(crate) started: Instant,
-    pub(crate) connections: Arc<Permits<Address>>,
+    pub(crate) connections: ConnectionLimits,
 }
 
 impl SmppServer {
@@ -101,10 +84,10 @@ impl SmppServer {
             report::run(weak_engine.clone(), weak_sessions.clone())
         }));
         Arc::new(Self {
-            connections: Permits::with_reserve(
+            connections: ConnectionLimits::new(
                 settings.connections,
-                |(_, most)| *most,
-                settings.connections / RESERVE,
+                settings.connections_per_address,
+                settings.trusted_proxies.clone(),
             ),
             engine,
             sessions,

@@ -13,11 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use domain::access::any_contains;
-use engine::identity::throttle::network;
+use engine::identity::connections::ConnectionLimits;
 use ipnet::IpNet;
 use metrics::Counter;
-use permits::Permits;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
@@ -34,8 +32,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Send buffer of one connection in the kernel. It limits the memory for clients that do not read, and it is small
 /// enough that a write makes progress each time a slow client reads.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
-/// One of this many connections is reserved for addresses that have none.
-const RESERVE: usize = 10;
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_mins(1);
 
 /// Limits of one listener.
@@ -96,12 +92,11 @@ pub async fn serve(
         listener: Arc::new(listener),
         connections: Connections::new(handler, tls, &limits, ending.stopped.clone()),
         permits: permits.clone(),
-        by_address: Permits::with_reserve(
+        by_address: Arc::new(ConnectionLimits::new(
             limits.connections,
-            |(_, most)| *most,
-            limits.connections / RESERVE,
-        ),
-        limits: limits.clone(),
+            limits.connections_per_address,
+            limits.trusted_proxies,
+        )),
         refused: Arc::default(),
         stop: ending.stopped,
     };
@@ -115,26 +110,12 @@ pub async fn serve(
     }
 }
 
-type Address = (IpAddr, usize);
-
-impl Limits {
-    /// What a connection counts for, besides the total. IPv6 addresses count by their /64, because a caller usually has
-    /// all of it.
-    fn counted_by(&self, peer: IpAddr) -> Option<Address> {
-        let most = self.connections_per_address;
-        let is_limited = most < self.connections && !any_contains(&self.trusted_proxies, peer);
-        is_limited.then(|| (network(peer), most))
-    }
-}
-
 #[derive(Clone)]
 struct Accepting {
     listener: Arc<TcpListener>,
     connections: Arc<Connections>,
     permits: Arc<Semaphore>,
-    /// An address counts with its limit.
-    by_address: Arc<Permits<Address>>,
-    limits: Limits,
+    by_address: Arc<ConnectionLimits>,
     refused: Arc<RefusedConnections>,
     stop: watch::Receiver<bool>,
 }
@@ -183,8 +164,7 @@ impl Accepting {
             match accepted {
                 Ok((stream, peer)) => {
                     let peer = peer.ip();
-                    let counted_by = self.limits.counted_by(peer);
-                    let Some(held) = self.by_address.try_acquire(counted_by.as_slice()) else {
+                    let Some(held) = self.by_address.try_connect(peer) else {
                         self.refused.record(peer);
                         continue;
                     };
@@ -199,37 +179,6 @@ impl Accepting {
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_count_by_address_unless_it_is_exempt() {
-        let limits = |connections_per_address| Limits {
-            connections: 100,
-            connections_per_address,
-            trusted_proxies: vec!["10.0.0.0/8".parse().expect("a network")],
-            in_flight: 1,
-            header_time: Duration::ZERO,
-            request_time: Duration::ZERO,
-            write_time: Duration::ZERO,
-            grace: Duration::ZERO,
-        };
-        for (peer, counted_by) in [
-            ("192.0.2.1", Some("192.0.2.1")),
-            ("::ffff:192.0.2.1", Some("192.0.2.1")),
-            ("2001:db8::ffff:2", Some("2001:db8::")),
-            ("2001:db8:0:1::1", Some("2001:db8:0:1::")),
-            ("10.1.2.3", None),
-        ] {
-            let peer = peer.parse().expect("an address");
-            let counted_by = counted_by.map(|key| (key.parse().expect("an address"), 2));
-            assert_eq!(limits(2).counted_by(peer), counted_by, "{peer}");
-            assert_eq!(limits(100).counted_by(peer), None, "{peer}: no limit");
         }
     }
 }

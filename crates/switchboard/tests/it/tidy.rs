@@ -29,10 +29,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("permits", &[]),
     ("requests", &["domain", "engine"]),
     ("smpp", &[]),
-    (
-        "smpp_server",
-        &["domain", "engine", "permits", "smpp", "supervise"],
-    ),
+    ("smpp_server", &["domain", "engine", "smpp", "supervise"]),
     ("store", &["domain"]),
     ("supervise", &[]),
     (

@@ -158,7 +158,7 @@ fn a_refused_receipt_is_sent_again_in_the_format_of_its_user() {
     service.check_health();
 }
 
-/// The session is told to leave, and has not answered yet.
+/// The server has sent `unbind`, and the client has not answered it yet.
 #[test]
 fn a_session_that_leaves_gets_nothing_more() {
     let (service, address) = start(Backend::Sqlite, "");
